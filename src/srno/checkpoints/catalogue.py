@@ -1,0 +1,73 @@
+"""Names to weights: what the package ships, and loading by name or path."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import torch
+
+from srno.checkpoints.native import Card, Checkpoint, read_about, read_native
+from srno.checkpoints.public import read_public
+from srno.config import ModelConfig
+from srno.errors import SRNOError
+from srno.operator.build import build
+from srno.operator.model import Model
+
+DEFAULT = "light"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shipped:
+    """A model inside the package."""
+
+    path: Path
+    config: ModelConfig
+    card: Card
+
+    @property
+    def parameters(self) -> int:
+        with torch.device("meta"):
+            return sum(parameter.numel() for parameter in build(self.config).parameters())
+
+
+def list_models() -> list[Shipped]:
+    """The models that the package ships, the default first."""
+    paths = sorted(_weights_folder().glob("*.safetensors"), key=lambda path: (path.stem != DEFAULT, path.stem))
+    shipped: list[Shipped] = []
+    for path in paths:
+        config, card = read_about(path)
+        shipped.append(Shipped(path=path, config=config, card=card))
+    return shipped
+
+
+def find(name_or_path: str | Path) -> Path:
+    """The file behind a shipped name, `default`, or a path."""
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    name = DEFAULT if str(name_or_path) == "default" else str(name_or_path)
+    shipped = _weights_folder() / f"{name}.safetensors"
+    if path.name == str(name_or_path) and shipped.is_file():
+        return shipped
+    known = ", ".join(entry.stem for entry in _weights_folder().glob("*.safetensors")) or "none"
+    raise SRNOError(f"no model {str(name_or_path)!r}: neither a file nor a shipped model (shipped: {known})")
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read a file of our format or a public checkpoint, told apart by content."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(9)
+    except OSError as error:
+        raise SRNOError(f"{path}: {error.strerror}") from None
+    # safetensors begin with the length of a JSON header; pickles and zip archives have no brace there
+    return read_native(path) if start[8:9] == b"{" else read_public(path)
+
+
+def load(name_or_path: str | Path, *, device: torch.device | str = "cpu") -> Model:
+    """A model by shipped name, `default`, or path, ready to evaluate."""
+    return read_checkpoint(find(name_or_path)).model().to(device)
+
+
+def _weights_folder() -> Path:
+    return Path(str(files("srno"))) / "weights"

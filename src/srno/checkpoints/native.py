@@ -1,0 +1,133 @@
+"""Our checkpoint format: safetensors, with the config and a card as JSON in its metadata."""
+
+import json
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from srno.config import ModelConfig, config_from_dict, config_to_dict
+from srno.errors import SRNOError
+from srno.operator.build import build
+from srno.operator.model import Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What one wants to know of weights before using them."""
+
+    name: str
+    licence: str = "unknown"
+    data: str = "unknown"
+    """Training pictures and their licences."""
+    recipe: str = "unknown"
+    """How they were trained: command, hours, machine."""
+    results: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Measured results: {set: {scale: PSNR}} and the protocol they were measured under."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A model as data: what it is, its tensors by our names, and its card."""
+
+    config: ModelConfig
+    state: dict[str, Tensor]
+    card: Card
+
+    def model(self) -> Model:
+        """The model in evaluation mode, in fp32 unless the file holds more than that."""
+        with torch.device("meta"):
+            model = build(self.config)
+        wide = {
+            name: tensor.to(torch.promote_types(tensor.dtype, torch.float32)) for name, tensor in self.state.items()
+        }
+        model.load_state_dict(wide, assign=True)
+        return model.requires_grad_(True).eval()
+
+
+def check_state(config: ModelConfig, state: dict[str, Tensor], source: object) -> None:
+    """Refuse tensors that do not fit the config, naming the first that does not."""
+    with torch.device("meta"):
+        expected = build(config).state_dict()
+    for name in expected.keys() - state.keys():
+        raise SRNOError(f"{source}: tensor {name} is missing")
+    for name in state.keys() - expected.keys():
+        raise SRNOError(f"{source}: unknown tensor {name}")
+    for name, tensor in state.items():
+        if tensor.shape != expected[name].shape:
+            raise SRNOError(
+                f"{source}: tensor {name} has shape {tuple(tensor.shape)}, expected {tuple(expected[name].shape)}"
+            )
+        if not tensor.dtype.is_floating_point:
+            raise SRNOError(f"{source}: tensor {name} holds {tensor.dtype}, expected floating point")
+
+
+def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
+    """Write atomically: the file is whole, or it is not there."""
+    check_state(checkpoint.config, checkpoint.state, path)
+    # safetensors keeps metadata in an unordered map: a single entry gives the same bytes every time.
+    about = {"config": config_to_dict(checkpoint.config), "card": asdict(checkpoint.card)}
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.state.items()}
+    write_atomically(path, save(tensors, metadata={"srno": json.dumps(about, sort_keys=True)}))
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Put `content` at `path` by way of a temporary file beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _read_about(path: Path, metadata: dict[str, str] | None) -> tuple[ModelConfig, Card]:
+    if not metadata or "srno" not in metadata:
+        raise SRNOError(f"{path}: a safetensors file, but not one of srno's (no config in its metadata)")
+    try:
+        about = json.loads(metadata["srno"])
+        known = {entry.name for entry in fields(Card)}
+        card = Card(**{name: value for name, value in about["card"].items() if name in known})
+        return config_from_dict(about["config"]), card
+    except SRNOError as error:
+        raise SRNOError(f"{path}: {error}") from None
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        raise SRNOError(f"{path}: broken metadata ({type(error).__name__}: {error})") from None
+
+
+def read_about(path: Path) -> tuple[ModelConfig, Card]:
+    """Config and card alone, without reading the tensors."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return _read_about(path, file.metadata())
+    except (SafetensorError, OSError) as error:
+        raise SRNOError(f"{path}: not a readable safetensors file ({error})") from None
+
+
+def read_native(path: Path) -> Checkpoint:
+    """Read and check a file of our format."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            config, card = _read_about(path, file.metadata())
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, OSError) as error:
+        raise SRNOError(f"{path}: not a readable safetensors file ({error})") from None
+    check_state(config, state, path)
+    return Checkpoint(config=config, state=state, card=card)

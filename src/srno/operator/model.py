@@ -1,0 +1,47 @@
+"""What every arbitrary-scale model here is: an encoder, and a decoder that gives RGB at coordinates."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from srno.config import EncoderConfig, ModelConfig, RDNConfig
+from srno.errors import SRNOError
+from srno.operator.edsr import EDSR
+from srno.operator.rdn import RDN
+
+
+def make_encoder(config: EncoderConfig) -> EDSR | RDN:
+    """The encoder that a config describes, with fresh weights."""
+    return RDN(config) if isinstance(config, RDNConfig) else EDSR(config)
+
+
+class Model(nn.Module, ABC):
+    """Pictures in [-1, 1] to RGB in [-1, 1] (not clamped) at any coordinates of Ω."""
+
+    def __init__(self, config: ModelConfig, encoder: EDSR | RDN) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = encoder
+
+    @abstractmethod
+    def decode(self, features: Tensor, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+        """features (B, C, h, w), image (B, 3, h, w), coords (B, n, 2), cell (B, 2) → RGB (B, n, 3)."""
+
+    def forward(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+        """RGB at `coords`, by the equations as they stand: the oracle for every faster way.
+
+        image (B, 3, h, w) in [-1, 1]; coords (B, ..., 2) in [-1, 1] as (y, x), fp32 or better;
+        cell (B, 2) = (2/r_y, 2/r_x) → (B, ..., 3). The kernel integrals are means over exactly these coordinates.
+        """
+        if image.ndim != 4 or image.shape[1] != 3:
+            raise SRNOError(f"image has shape {tuple(image.shape)}; it must be (batch, 3, height, width)")
+        batch = image.shape[0]
+        if coords.ndim < 3 or coords.shape[-1] != 2 or coords.shape[0] != batch or coords.numel() == 0:
+            raise SRNOError(f"coords have shape {tuple(coords.shape)}; they must be ({batch}, ..., 2), at least one")
+        if cell.shape != (batch, 2):
+            raise SRNOError(f"cell has shape {tuple(cell.shape)}; it must be ({batch}, 2), one (2/r_y, 2/r_x) each")
+        if coords.dtype not in (torch.float32, torch.float64):
+            raise SRNOError(f"coords are {coords.dtype}; below float32 neighbouring pixels cannot be told apart")
+        rgb = self.decode(self.encoder(image), image, coords.flatten(1, -2), cell)
+        return rgb.reshape(*coords.shape[:-1], 3)
