@@ -1,0 +1,99 @@
+"""Several models on the same pictures: their means, and each one's paired difference to the first with its interval."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import stdev
+
+from srno.errors import SRNOError
+from srno.evaluation.evaluate import Evaluation
+from srno.evaluation.metrics import Score
+from srno.evaluation.protocols import Protocol, Scale
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean difference over pictures, with the half width of its 95 % confidence interval."""
+
+    mean: float
+    half_width: float | None
+    """None where no interval exists: fewer than two pictures, or an infinite PSNR"""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """One model's line: its means, and what it gains on the first model, per scale."""
+
+    model: str
+    mean: dict[Scale, Score]
+    psnr: dict[Scale, Difference]
+    ssim: dict[Scale, Difference]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models on one set under one protocol; the first is the one the others are measured against."""
+
+    data: str
+    protocol: Protocol
+    counts: dict[Scale, int]
+    """how many pictures were scored at each scale"""
+    entrants: tuple[Entrant, ...]
+    skipped: tuple[str, ...]
+
+
+def compare(evaluations: Sequence[Evaluation]) -> Comparison:
+    """Set evaluations of the same pictures beside each other."""
+    first = evaluations[0]
+    for other in evaluations[1:]:
+        if (other.data, other.protocol) != (first.data, first.protocol) or _pictures(other) != _pictures(first):
+            raise SRNOError(f"{other.model} and {first.model} were scored on different pictures, scales or protocols")
+    counts = {scale: len(first.scores[scale]) for scale in first.mean}
+    entrants = tuple(_entrant(evaluation, first) for evaluation in evaluations)
+    return Comparison(first.data, first.protocol, counts, entrants, tuple(map(str, first.skipped)))
+
+
+def _pictures(evaluation: Evaluation) -> dict[Scale, set[str]]:
+    return {scale: set(scores) for scale, scores in evaluation.scores.items()}
+
+
+def _entrant(evaluation: Evaluation, first: Evaluation) -> Entrant:
+    psnr: dict[Scale, Difference] = {}
+    ssim: dict[Scale, Difference] = {}
+    for scale in first.mean:
+        pairs = [(evaluation.scores[scale][name], reference) for name, reference in first.scores[scale].items()]
+        psnr[scale] = paired_difference([(ours.psnr, theirs.psnr) for ours, theirs in pairs])
+        ssim[scale] = paired_difference([(ours.ssim, theirs.ssim) for ours, theirs in pairs])
+    return Entrant(evaluation.model, evaluation.mean, psnr, ssim)
+
+
+def paired_difference(pairs: Sequence[tuple[float, float]]) -> Difference:
+    """Mean of a - b over pairs (a, b), with Student's interval for it."""
+    differences = [0.0 if a == b else a - b for a, b in pairs]
+    count = len(differences)
+    mean = sum(differences) / count
+    if count < 2 or not math.isfinite(mean):
+        return Difference(mean, None)
+    return Difference(mean, student_t(count - 1) * stdev(differences) / math.sqrt(count))
+
+
+def student_t(freedom: int, confidence: float = CONFIDENCE) -> float:
+    """The t with probability `confidence` between -t and t, for a whole number of degrees of freedom."""
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        angle = (low + high) / 2
+        low, high = (angle, high) if _student_coverage(angle, freedom) < confidence else (low, angle)
+    return math.sqrt(freedom) * math.tan((low + high) / 2)
+
+
+def _student_coverage(angle: float, freedom: int) -> float:
+    """Probability between -t and t with tan(angle) = t/√freedom: the finite series, Abramowitz and Stegun 26.7.3–4."""
+    cosine, odd = math.cos(angle), freedom % 2
+    term, total = (cosine if odd else 1.0), 0.0
+    for k in range(2 + odd, freedom + 1, 2):
+        total += term
+        term *= (k - 1) / k * cosine**2
+    series = math.sin(angle) * total
+    return 2 / math.pi * (angle + series) if odd else series

@@ -1,0 +1,197 @@
+"""Evaluations and comparisons as text: Markdown for people, CSV for spreadsheets, JSON for programs.
+
+No table goes without its protocol. Where a score is not finite, JSON has the word "inf" or "nan" instead, since it has
+no such numbers.
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from srno.evaluation.comparison import CONFIDENCE, Comparison, Difference, Entrant
+from srno.evaluation.evaluate import Evaluation
+from srno.evaluation.metrics import Score
+from srno.evaluation.protocols import Scale
+
+NOTHING = "–"
+
+
+def markdown(evaluations: Sequence[Evaluation]) -> str:
+    """One table per set: its pictures and their mean."""
+    return "\n".join(_markdown_set(evaluation) for evaluation in evaluations)
+
+
+def _markdown_set(evaluation: Evaluation) -> str:
+    scales = list(evaluation.scores)
+    names = dict.fromkeys(name for scores in evaluation.scores.values() for name in scores)
+    rows = [[name, *_score_cells(evaluation.scores[scale].get(name) for scale in scales)] for name in names]
+    means = _score_cells(evaluation.mean.get(scale) for scale in scales)
+    header = ["picture", *(f"×{scale} {metric}" for scale in scales for metric in ("PSNR", "SSIM"))]
+    rows.append([f"**{cell}**" for cell in ("mean", *means)])
+    title = f"{evaluation.model} on {evaluation.data}"
+    return _markdown_table(title, str(evaluation.protocol), header, rows, [str(each) for each in evaluation.skipped])
+
+
+def csv_text(evaluations: Sequence[Evaluation]) -> str:
+    """One line per picture and scale, the means as picture `mean`; skipped pictures with their reason and no score."""
+    lines: list[Sequence[object]] = []
+    for evaluation in evaluations:
+        scores = {scale: dict(row) for scale, row in evaluation.scores.items()}
+        for scale, mean in evaluation.mean.items():
+            scores[scale]["mean"] = mean
+        cells = [[name, scale, it.psnr, it.ssim, ""] for scale, row in scores.items() for name, it in row.items()]
+        cells += [[each.picture, each.scale, "", "", each.reason] for each in evaluation.skipped]
+        lines += [[evaluation.model, evaluation.data, *row, evaluation.protocol] for row in cells]
+    return _csv(["model", "data", "picture", "scale", "psnr", "ssim", "skipped", "protocol"], lines)
+
+
+def json_text(evaluations: Sequence[Evaluation]) -> str:
+    """`{"mean": {"2": {"psnr": …, "ssim": …}, …}, "pictures": …, "protocol": …, …}`, see `to_dict`."""
+    return _json(to_dict(evaluations))
+
+
+def to_dict(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
+    """One set as above. Several sets the same over all their pictures, named `set/picture`, and each set in `sets`."""
+    if len(evaluations) == 1:
+        return _set_dict(evaluations[0])
+    return _set_dict(_merge(evaluations)) | {"sets": {each.data: _set_dict(each) for each in evaluations}}
+
+
+def _merge(evaluations: Sequence[Evaluation]) -> Evaluation:
+    first = evaluations[0]
+    scores = {
+        scale: {f"{each.data}/{name}": score for each in evaluations for name, score in each.scores[scale].items()}
+        for scale in first.scores
+    }
+    skipped = [replace(it, picture=f"{each.data}/{it.picture}") for each in evaluations for it in each.skipped]
+    names, seconds = ", ".join(each.data for each in evaluations), sum(each.seconds for each in evaluations)
+    return Evaluation(first.model, names, first.protocol, scores, tuple(skipped), seconds)
+
+
+def _set_dict(evaluation: Evaluation) -> dict[str, Any]:
+    pictures: dict[str, dict[str, Any]] = {}
+    for scale, scores in evaluation.scores.items():
+        for name, score in scores.items():
+            pictures.setdefault(name, {})[str(scale)] = _score_dict(score)
+    return {
+        "mean": {str(scale): _score_dict(score) for scale, score in evaluation.mean.items()},
+        "pictures": pictures,
+        "protocol": evaluation.protocol.to_dict(),
+        "model": evaluation.model,
+        "data": evaluation.data,
+        "skipped": [
+            {"picture": each.picture, "scale": str(each.scale), "reason": each.reason} for each in evaluation.skipped
+        ],
+        "seconds": round(evaluation.seconds, 3),
+    }
+
+
+def comparison_markdown(comparisons: Sequence[Comparison]) -> str:
+    """One table per set: a line per model, the best in bold, and what each gains on the first."""
+    return "\n".join(_markdown_comparison(comparison) for comparison in comparisons)
+
+
+def _markdown_comparison(comparison: Comparison) -> str:
+    header, columns = ["model"], [[entrant.model for entrant in comparison.entrants]]
+    for scale in comparison.counts:
+        header += [f"×{scale} PSNR", f"×{scale} SSIM", f"×{scale} ΔPSNR"]
+        cells = [_score_cells([entrant.mean[scale]]) for entrant in comparison.entrants]
+        columns += [_best_in_bold([psnr for psnr, _ in cells]), _best_in_bold([ssim for _, ssim in cells])]
+        gains = [_difference_cell(entrant.psnr[scale]) for entrant in comparison.entrants[1:]]
+        columns.append([NOTHING, *gains])
+    first = comparison.entrants[0].model
+    note = f"ΔPSNR: paired mean difference to {first} ± half its {CONFIDENCE:.0%} confidence interval (Student's t)."
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    counts = ", ".join(f"{count} at ×{scale}" for scale, count in comparison.counts.items())
+    title = f"{comparison.data}, pictures: {counts}"
+    return _markdown_table(title, f"{comparison.protocol}. {note}", header, rows, comparison.skipped)
+
+
+def comparison_csv(comparisons: Sequence[Comparison]) -> str:
+    """One line per set, model and scale, with the differences to the first model and half their interval's width."""
+    header = ["data", "model", "scale", "pictures", "psnr", "ssim"]
+    header += ["psnr_difference", "psnr_half_width", "ssim_difference", "ssim_half_width", "protocol"]
+    lines: list[list[object]] = []
+    for comparison in comparisons:
+        for entrant in comparison.entrants:
+            for scale, count in comparison.counts.items():
+                score, psnr, ssim = entrant.mean[scale], entrant.psnr[scale], entrant.ssim[scale]
+                row = [scale, count, score.psnr, score.ssim, psnr.mean, psnr.half_width, ssim.mean, ssim.half_width]
+                lines.append([comparison.data, entrant.model, *row, comparison.protocol])
+    return _csv(header, lines)
+
+
+def comparison_json(comparisons: Sequence[Comparison]) -> str:
+    """A list of sets, each `{"data": …, "protocol": …, "pictures": {"2": 5, …}, "models": […], "skipped": […]}`."""
+    return _json(
+        [
+            {
+                "data": comparison.data,
+                "protocol": comparison.protocol.to_dict(),
+                "pictures": {str(scale): count for scale, count in comparison.counts.items()},
+                "models": [_entrant_dict(entrant, comparison.counts) for entrant in comparison.entrants],
+                "skipped": comparison.skipped,
+            }
+            for comparison in comparisons
+        ]
+    )
+
+
+def _entrant_dict(entrant: Entrant, scales: Iterable[Scale]) -> dict[str, Any]:
+    differences = {
+        str(scale): {"psnr": _difference_dict(entrant.psnr[scale]), "ssim": _difference_dict(entrant.ssim[scale])}
+        for scale in scales
+    }
+    means = {str(scale): _score_dict(score) for scale, score in entrant.mean.items()}
+    return {"model": entrant.model, "mean": means, "difference_to_first": differences}
+
+
+def _difference_dict(difference: Difference) -> dict[str, Any]:
+    return {"mean": _number(difference.mean), "half_width_95": difference.half_width}
+
+
+def _score_dict(score: Score) -> dict[str, Any]:
+    return {"psnr": _number(score.psnr), "ssim": _number(score.ssim)}
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
+
+
+def _score_cells(scores: Iterable[Score | None]) -> list[str]:
+    pairs = [(f"{score.psnr:.2f}", f"{score.ssim:.4f}") if score else (NOTHING, NOTHING) for score in scores]
+    return [cell for pair in pairs for cell in pair]
+
+
+def _difference_cell(difference: Difference) -> str:
+    interval = "" if difference.half_width is None else f" ± {difference.half_width:.3f}"
+    return f"{difference.mean:+.3f}{interval}"
+
+
+def _best_in_bold(cells: Sequence[str]) -> list[str]:
+    """Cells that look equal are bold together: the table claims no more than it shows."""
+    best = max((value for value in map(float, cells) if not math.isnan(value)), default=math.nan)
+    return [f"**{cell}**" if float(cell) == best else cell for cell in cells]
+
+
+def _markdown_table(
+    title: str, protocol: str, header: Sequence[str], rows: Sequence[Sequence[str]], skipped: Sequence[str]
+) -> str:
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    notes = "".join(f"\nSkipped: {each}\n" for each in skipped)
+    return f"**{title}**\n\n{table}\n\nProtocol {protocol}\n{notes}"
+
+
+def _csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *lines])
+    return text.getvalue()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,176 @@
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srno.data.cache import Cache, open_cache
+from srno.data.loader import Batch, batches, usable
+from srno.data.samples import SampleConfig
+from srno.errors import SRNOError
+
+MakeFolder = Callable[[Sequence[tuple[int, int]]], Path]
+CONFIG = SampleConfig(patch=8, points=20, r_max=2, detail=0.5)
+SIZES = ((20, 30), (16, 16), (40, 24), (31, 31), (17, 50))
+
+
+@pytest.fixture(scope="module")
+def cache(make_folder: MakeFolder, tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return open_cache([make_folder(SIZES)], where=tmp_path_factory.mktemp("cache"))
+
+
+def assert_equal(left: Iterable[Batch], right: Iterable[Batch]) -> None:
+    for one, other in zip(left, right, strict=True):
+        for array, expected in zip(one, other, strict=True):
+            np.testing.assert_array_equal(array, expected)
+
+
+def joined(parts: Iterable[Batch]) -> Batch:
+    """One batch of all the samples."""
+    return Batch(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def first(count: int, source: Iterable[Batch]) -> Batch:
+    return joined(islice(source, count))
+
+
+def pictures_of(batch: Batch) -> list[int]:
+    """Which picture each sample shows: its blue channel says so."""
+    return [round((float(blue) + 1) * 127.5) for blue in batch.target[:, 0, 2]]
+
+
+def test_shapes_types_and_ranges(cache: Cache) -> None:
+    batch = next(batches(cache, CONFIG, seed=0, batch=6))
+    assert [array.shape for array in batch] == [(6, 3, 8, 8), (6, 20, 2), (6, 2), (6, 20, 3)]
+    for array in batch:
+        assert array.dtype == np.float32
+        assert array.flags.c_contiguous
+    assert np.abs(batch.coords).max() < 1
+    assert batch.cell.min() >= 1
+    assert batch.cell.max() <= 2
+    for values in (batch.lr, batch.target):
+        bytes_ = (values.astype(float) * 0.5 + 0.5) * 255
+        np.testing.assert_allclose(bytes_, np.rint(bytes_), atol=1e-4)
+        assert -1 <= values.min() < -0.7
+        assert 0.7 < values.max() <= 1
+
+
+def test_at_factor_1_the_input_is_the_target(cache: Cache) -> None:
+    batch = first(6, batches(cache, SampleConfig(patch=8, points=64, r_max=1), seed=5, batch=4))
+    rows, columns = np.rint((batch.coords.transpose(2, 0, 1) + 1) * 4 - 0.5).astype(int)  # (B, n_q) each
+    samples = np.arange(24)[:, None]
+    np.testing.assert_array_equal(batch.lr.transpose(0, 2, 3, 1)[samples, rows, columns], batch.target)
+    np.testing.assert_array_equal(batch.cell, 2)
+
+
+def test_tensors_are_the_arrays(cache: Cache) -> None:
+    batch = next(batches(cache, CONFIG, seed=0, batch=2))
+    for tensor, array in zip(batch.tensors(), batch, strict=True):
+        assert tensor.dtype == torch.float32
+        np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**40),
+    start=st.integers(0, 40),
+    batch=st.integers(1, 5),
+    world=st.integers(1, 3),
+    workers=st.integers(0, 3),
+    sampling=st.sampled_from(["random", "sequential"]),
+    repeat=st.integers(1, 3),
+)
+def test_sample_i_is_the_same_however_it_is_reached(
+    cache: Cache, seed: int, start: int, batch: int, world: int, workers: int, sampling: str, repeat: int
+) -> None:
+    config = replace(CONFIG, sampling=sampling, repeat=repeat)
+    alone = first(start + 3 * batch * world, batches(cache, config, seed=seed, batch=1, workers=0))
+    ranks = [
+        batches(cache, config, seed=seed, batch=batch, start_sample=start, rank=k, world=world, workers=workers)
+        for k in range(world)
+    ]
+    together = joined(next(rank) for _ in range(3) for rank in ranks)
+    for rank in ranks:
+        rank.close()
+    assert_equal([together], [Batch(*(array[start:] for array in alone))])
+
+
+def test_seeds_and_epochs_differ(cache: Cache) -> None:
+    epochs = list(islice(batches(cache, CONFIG, seed=1, batch=5), 40))
+    assert len({batch.coords.tobytes() for batch in epochs}) == 40
+    assert len({tuple(pictures_of(batch)) for batch in epochs}) > 20
+    assert not np.array_equal(next(batches(cache, CONFIG, seed=2, batch=5)).coords, epochs[0].coords)
+
+
+@pytest.mark.parametrize("repeat", [1, 4])
+def test_every_epoch_visits_every_picture_as_often_as_said(cache: Cache, repeat: int) -> None:
+    config = replace(CONFIG, repeat=repeat)
+    for epoch in islice(batches(cache, config, seed=3, batch=5 * repeat), 6):
+        assert sorted(pictures_of(epoch)) == sorted([0, 1, 2, 3, 4] * repeat)
+
+
+def test_another_batch_and_patch_go_on_with_the_next_sample(cache: Cache) -> None:
+    small = list(islice(batches(cache, CONFIG, seed=4, batch=2), 4))
+    large = next(batches(cache, replace(CONFIG, points=33), seed=4, batch=7, start_sample=8))
+    expected = first(15, batches(cache, CONFIG, seed=4, batch=1))
+    assert pictures_of(joined(small)) + pictures_of(large) == pictures_of(expected)
+    np.testing.assert_array_equal(large.cell, expected.cell[8:])
+
+
+def test_small_pictures_are_skipped_or_used_at_what_they_allow(cache: Cache) -> None:
+    config = SampleConfig(patch=12, points=20, r_max=2.5)
+    assert [skipped.path.name for skipped in usable(cache, config).skipped] == [f"00{i}.png" for i in (0, 1, 2, 4)]
+    assert set(pictures_of(first(4, batches(cache, config, seed=0, batch=10)))) == {3}
+    allowed = first(8, batches(cache, replace(config, allow_small=True), seed=0, batch=10))
+    smallest = np.array([min(SIZES[number]) for number in pictures_of(allowed)])
+    assert set(pictures_of(allowed)) == {0, 1, 2, 3, 4}
+    sides = np.rint(24 / allowed.cell[:, 0])
+    assert (sides <= np.minimum(smallest, 30)).all()
+    assert all((sides[smallest == side] > 13).any() for side in set(smallest.tolist()))
+
+
+def test_impossible_requests_are_named(cache: Cache) -> None:
+    with pytest.raises(SRNOError, match="none of 5 pictures is 320×320"):
+        batches(cache, SampleConfig(patch=80, points=9), seed=0, batch=1)
+    with pytest.raises(SRNOError, match="rank 2 of 2"):
+        batches(cache, CONFIG, seed=0, batch=1, rank=2, world=2)
+    with pytest.raises(SRNOError, match="batch 0"):
+        batches(cache, CONFIG, seed=0, batch=0)
+
+
+def data_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("srno-data")]
+
+
+def test_close_ends_the_threads(cache: Cache) -> None:
+    source = batches(cache, CONFIG, seed=0, batch=4, workers=2)
+    next(source)
+    assert len(data_threads()) == 2
+    source.close()
+    assert data_threads() == []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_exception_reaches_the_consumer(cache: Cache, workers: int) -> None:
+    cut = replace(cache, data=cache.data[: cache.pictures[2].offset])
+    source = batches(cut, CONFIG, seed=0, batch=2, workers=workers)
+    with pytest.raises(ValueError, match="reshape"):
+        for _ in islice(source, 10):
+            pass
+    assert data_threads() == []
+
+
+def test_real_pictures(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[2].parent / "shared" / "data" / "eval" / "Set5" / "HR"
+    if not folder.is_dir():
+        pytest.skip(f"no pictures in {folder}")
+    cache = open_cache([folder], where=tmp_path)
+    batch = next(batches(cache, SampleConfig(patch=48, points=1152, detail=1), seed=0, batch=16))
+    assert np.isfinite(batch.lr).all()
+    assert batch.target.std() > 0.1
