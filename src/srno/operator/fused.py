@@ -113,6 +113,6 @@ def decode(model: SRNO, features: Tensor, image: Tensor, coords: Tensor, cell: T
         z = lift(lifting, features, coords, cell)
     else:
         z = lifting(features, coords, cell)
-    for layer in model.layers:
+    for layer in model.galerkin_layers():
         z = galerkin(layer, z)
     return (model.projection(z) + bilinear(image, coords)).to(image.dtype)

@@ -21,6 +21,10 @@ class SRNO(Model):
         self.layers = nn.ModuleList(GalerkinLayer(config) for _ in range(config.iterations))
         self.projection = Projection(config)
 
+    def galerkin_layers(self) -> list[GalerkinLayer]:
+        """The T layers, as what they are."""
+        return [layer for layer in self.layers if isinstance(layer, GalerkinLayer)]
+
     def decode(self, features: Tensor, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
         """features (B, C, h, w), image (B, 3, h, w), coords (B, n, 2), cell (B, 2) → RGB (B, n, 3)."""
         z = self.lifting(features, coords, cell)

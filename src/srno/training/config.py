@@ -1,7 +1,7 @@
 """What a training run is: one frozen record that is the command's flags, the API's argument and the run's memory."""
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -24,15 +24,23 @@ class Stage:
     points: int
     """Supervision points n_q of a sample."""
 
-    @staticmethod
-    def parse(text: str) -> "Stage":
-        """`0.8:48x16x1152` is 48² patches, batch 16, 1152 points, until 80 % of the budget; `48x16x1152` to the end."""
-        until, _, shape = text.rpartition(":")
+
+def parse_stages(text: str) -> tuple[Stage, ...]:
+    """`0.8:32x16x512,48x16x1152` is 32² patches, batch 16, 512 points until 80 % of the budget, then 48² and so on."""
+    stages: list[Stage] = []
+    for part in text.split(","):
+        until, _, shape = part.strip().rpartition(":")
         try:
             patch, batch, points = (int(number) for number in shape.split("x"))
-            return Stage(until=float(until or 1), patch=patch, batch=batch, points=points)
+            stages.append(Stage(until=float(until or 1), patch=patch, batch=batch, points=points))
         except ValueError:
-            raise SRNOError(f"--stages {text!r}: write UNTIL:PATCHxBATCHxPOINTS, such as 0.8:48x16x1152") from None
+            raise SRNOError(
+                f"--stages {text!r}: write UNTIL:PATCHxBATCHxPOINTS, such as 0.8:32x16x512,48x16x1152"
+            ) from None
+    shares = [stage.until for stage in stages]
+    if shares != sorted(set(shares)) or shares[-1] != 1.0 or shares[0] <= 0:
+        raise SRNOError(f"--stages {text!r}: shares must rise, and the last stage must go on to 1")
+    return tuple(stages)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +62,8 @@ class TrainConfig:
     epochs: float | None = None
     minutes: float | None = None
 
-    stages: tuple[Stage, ...] = (Stage(patch=48, batch=16, points=1152),)
+    stages: str = "48x16x1152"
+    """Shape of the samples, PATCHxBATCHxPOINTS; with UNTIL: before it, several one after the other."""
     r_min: float = 1.0
     """Smallest scale drawn."""
     r_max: float = 4.0
@@ -113,24 +122,24 @@ class TrainConfig:
         budgets = [budget for budget in (self.steps, self.epochs, self.minutes) if budget is not None]
         if len(budgets) != 1 or budgets[0] <= 0:
             raise SRNOError("give one budget above zero: --steps, --epochs or --minutes")
-        shares = [stage.until for stage in self.stages]
-        if not shares or shares != sorted(set(shares)) or shares[-1] != 1.0 or shares[0] <= 0:
-            raise SRNOError("--stages: shares must rise, and the last stage must go on to 1")
-        if self.accumulate < 1 or any(stage.batch % self.accumulate for stage in self.stages):
+        if self.accumulate < 1 or any(stage.batch % self.accumulate for stage in parse_stages(self.stages)):
             raise SRNOError(f"--accumulate {self.accumulate} must divide every stage's batch")
         if not self.data:
             raise SRNOError("give at least one folder of pictures with --data")
 
     def stage(self, progress: float) -> Stage:
         """The stage that holds at this share of the budget."""
-        return next((stage for stage in self.stages if progress < stage.until), self.stages[-1])
+        stages = parse_stages(self.stages)
+        return next((stage for stage in stages if progress < stage.until), stages[-1])
 
+
+BUDGETS = ("steps", "epochs", "minutes")
 
 RECIPES: dict[str, dict[str, Any]] = {
-    "compact": {"stages": (Stage(patch=48, batch=16, points=1152),)},
+    "compact": {"stages": "48x16x1152"},
     "paper": {
         "epochs": 1050.0,
-        "stages": (Stage(patch=128, batch=64, points=128 * 128),),
+        "stages": f"128x64x{128 * 128}",
         "optimiser": "adam",
         "rate": 4e-4,
         "betas": (0.9, 0.999),
@@ -145,16 +154,6 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 
-def recipe(name: str, **given: Any) -> TrainConfig:
-    """A named recipe with what is given put in; a given budget replaces the recipe's."""
-    if name not in RECIPES:
-        raise SRNOError(f"--recipe {name!r}: known are {', '.join(RECIPES)}")
-    budget = {"steps", "epochs", "minutes"}
-    chosen = {key: value for key, value in given.items() if value is not None}
-    base = {key: value for key, value in RECIPES[name].items() if not (key in budget and budget & chosen.keys())}
-    return TrainConfig(**(base | chosen))
-
-
 def to_json(config: TrainConfig) -> str:
     """The run's memory of itself."""
     return json.dumps(asdict(config), default=str, indent=1)
@@ -166,14 +165,7 @@ def from_json(text: str) -> TrainConfig:
     known = {entry.name for entry in fields(TrainConfig)}
     raw = {key: value for key, value in raw.items() if key in known}
     raw["data"] = tuple(Path(folder) for folder in raw["data"])
-    raw["stages"] = tuple(Stage(**stage) for stage in raw["stages"])
     raw["betas"] = tuple(raw["betas"])
     for name in ("init", "validation"):
         raw[name] = Path(raw[name]) if raw[name] else None
     return TrainConfig(**raw)
-
-
-def with_budget(config: TrainConfig, **budget: float | None) -> TrainConfig:
-    """The same run with another budget, for going on longer than was planned."""
-    given = {key: value for key, value in budget.items() if value is not None}
-    return replace(config, **({"steps": None, "epochs": None, "minutes": None} | given)) if given else config

@@ -1,11 +1,8 @@
 """Start a larger model from a smaller one, without changing the function that it computes."""
 
-from torch import Tensor
-
 from srno.checkpoints.native import Checkpoint
 from srno.config import ModelConfig
 from srno.errors import SRNOError
-from srno.operator.build import build
 from srno.operator.model import Model
 
 

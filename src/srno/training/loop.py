@@ -1,8 +1,8 @@
 """The training loop, to be read from top to bottom.
 
-    srno train --preset light --data pictures --out runs/light --minutes 150
-    srno train --resume runs/light
-    torchrun --nproc-per-node=8 -m srno train --preset rdn --data DIV2K --out runs/rdn --recipe paper
+srno train --preset light --data pictures --out runs/light --minutes 150
+srno train --resume runs/light
+torchrun --nproc-per-node=8 -m srno train --preset rdn --data DIV2K --out runs/rdn --recipe paper
 """
 
 import copy
@@ -28,7 +28,7 @@ from srno.data.samples import SampleConfig
 from srno.errors import SRNOError
 from srno.operator.build import build
 from srno.operator.model import Model
-from srno.training.config import Stage, TrainConfig
+from srno.training.config import Stage, TrainConfig, parse_stages
 from srno.training.grow import grow
 from srno.training.objective import Loss, Objective
 from srno.training.optimisers import Average, make_optimisers, set_rate
@@ -68,7 +68,7 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> None:
     world.agree()  # the other processes find the cache ready
     cache = cache or open_cache(config.data)
     pictures, held_out = hold_out(cache, config)
-    training = usable(pictures, _sample_config(config, max(config.stages, key=lambda stage: stage.patch)))
+    training = usable(pictures, _sample_config(config, max(parse_stages(config.stages), key=lambda stage: stage.patch)))
     if world.main:
         for path, reason in training.skipped:
             tell({"event": "skipped", "path": str(path), "reason": reason})
@@ -91,8 +91,9 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> None:
     if world.size > 1:
         objective = DistributedDataParallel(objective)
 
-    saver = _Saver(config, run, world, budget, model, average, optimisers, held_out, tell)
-    stream, stage = _no_batches(), None
+    saver = _Saver(config, run, budget, model, average, optimisers, held_out, tell)
+    stream, stage = _no_batches(), config.stage(0)
+    streaming = False
     next_save, next_validation = FIRST_SAVE, 60 * config.validate_minutes
     started = time.monotonic()
     with _stop_requests() as requests:
@@ -100,8 +101,8 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> None:
             progress, stop = world.agree(budget.progress(position.step, position.sample), float(bool(requests)))
             if progress >= 1 or stop:
                 break
-            if config.stage(progress) != stage:
-                stage = config.stage(progress)
+            if not streaming or config.stage(progress) != stage:
+                stage, streaming = config.stage(progress), True
                 stream.close()
                 stream = _stream(training, config, stage, position.sample, world)
             begun = time.monotonic()
@@ -284,7 +285,6 @@ class _Saver:
         self,
         config: TrainConfig,
         run: Run,
-        world: World,
         budget: Budget,
         model: Model,
         average: Average,

@@ -33,7 +33,7 @@ def takes_muon(model: nn.Module) -> list[nn.Parameter]:
     for module in model.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             weight = module.weight
-            if weight.shape[0] != 3 and weight.shape[1] != 3:
+            if isinstance(weight, nn.Parameter) and 3 not in weight.shape[:2]:
                 chosen.append(weight)
     return chosen
 
@@ -71,4 +71,5 @@ class Average:
     def update(self, model: nn.Module, step: int) -> None:
         keep = 0.0 if self.decay is None else min(self.decay, (1 + step) / (10 + step))
         current: dict[str, Tensor] = model.state_dict()
-        torch._foreach_lerp_(list(self.weights.values()), [current[name] for name in self.weights], 1 - keep)  # pyright: ignore[reportPrivateUsage]
+        for name, mean in self.weights.items():
+            mean.lerp_(current[name], 1 - keep)

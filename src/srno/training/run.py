@@ -32,7 +32,9 @@ class Run:
     def create(self, config: TrainConfig) -> None:
         """Begin a run; a folder that holds one already is refused."""
         if (self.folder / "config.json").exists():
-            raise SRNOError(f"{self.folder} holds a run already; go on with --resume {self.folder}, or choose another --out")
+            raise SRNOError(
+                f"{self.folder} holds a run already; go on with --resume {self.folder}, or choose another --out"
+            )
         write_atomically(self.folder / "config.json", to_json(config).encode())
 
     def replace_config(self, config: TrainConfig) -> None:

@@ -27,7 +27,7 @@ def protocol_of(config: TrainConfig) -> Protocol:
 
 
 def hold_out(cache: Cache, config: TrainConfig) -> tuple[Cache, PictureSet | None]:
-    """Pictures to train on, and pictures to select by: a folder, or some of the data chosen by the hash of their names."""
+    """Pictures to train on, and pictures to select by: a folder, or some of the data by a hash of their names."""
     if config.validation is not None:
         sets = find_sets(config.validation)
         return cache, PictureSet("validation", tuple(picture for each in sets for picture in each.pictures))
@@ -53,7 +53,12 @@ class Upscaler:
 
     @torch.no_grad()
     def __call__(
-        self, lr: NDArray[np.float32], *, size: tuple[int, int], scale: tuple[float, float], cell_clip: bool
+        self,
+        lr: NDArray[np.float32],
+        *,
+        size: tuple[int, int],
+        scale: tuple[float, float],
+        cell_clip: bool,  # noqa: ARG002
     ) -> NDArray[np.float32]:
         device = next(self.model.parameters()).device
         image = torch.from_numpy(lr).to(device).permute(2, 0, 1).unsqueeze(0) * 2 - 1
@@ -74,7 +79,7 @@ def draw_crops(model: Model, pictures: PictureSet, protocol: Protocol, path: Pat
     """Rows of bicubic, model and truth at ×4, for looking at."""
     rows: list[NDArray[np.uint8]] = []
     for picture in pictures.pictures[:count]:
-        lr, hr = (pixels.astype(np.float32) / 255 for pixels in load_pair(picture, SCALES[-1], protocol))
+        lr, hr = (pixels.astype(np.float32) / np.float32(255) for pixels in load_pair(picture, SCALES[-1], protocol))
         size = (hr.shape[0], hr.shape[1])
         arguments: dict[str, Any] = {"size": size, "scale": (4.0, 4.0), "cell_clip": True}
         rows.append(_square([bicubic(lr, **arguments), Upscaler(model)(lr, **arguments), hr]))

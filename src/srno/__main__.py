@@ -1,0 +1,5 @@
+"""`python -m srno`, which is how torchrun starts it."""
+
+from srno.cli import main
+
+main()
