@@ -1,15 +1,25 @@
 """What a model is: frozen records that serve as preset, as argument and as a checkpoint's metadata."""
 
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from srno.errors import SRNOError
 
 Lifting: TypeAlias = Literal["interpolation-free", "nearest"]
 
 
+class _Checked:
+    """A record whose whole numbers are sizes or counts."""
+
+    def __post_init__(self) -> None:
+        for entry in fields(cast(Any, self)):
+            value = getattr(self, entry.name)
+            if entry.type in (int, "int") and (type(value) is not int or value < 1):
+                raise SRNOError(f"{entry.name} is {value!r}; it must be a whole number of at least 1")
+
+
 @dataclass(frozen=True, kw_only=True)
-class EDSRConfig:
+class EDSRConfig(_Checked):
     """EDSR without batch norm, mean shift and upsampler (Lim et al. 2017)."""
 
     family: ClassVar[str] = "edsr"
@@ -18,12 +28,9 @@ class EDSRConfig:
     blocks: int = 16
     """Residual blocks."""
 
-    def __post_init__(self) -> None:
-        _check_positive(self)
-
 
 @dataclass(frozen=True, kw_only=True)
-class RDNConfig:
+class RDNConfig(_Checked):
     """Residual dense network without upsampler (Zhang et al. 2018)."""
 
     family: ClassVar[str] = "rdn"
@@ -36,15 +43,12 @@ class RDNConfig:
     growth: int = 64
     """G: channels that each of them adds."""
 
-    def __post_init__(self) -> None:
-        _check_positive(self)
-
 
 EncoderConfig: TypeAlias = EDSRConfig | RDNConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class SRNOConfig:
+class SRNOConfig(_Checked):
     """The Super-Resolution Neural Operator: encoder, lifting, T Galerkin layers, projection."""
 
     system: ClassVar[str] = "srno"
@@ -61,7 +65,7 @@ class SRNOConfig:
     """Hidden width of the projection."""
 
     def __post_init__(self) -> None:
-        _check_positive(self)
+        super().__post_init__()
         if self.lifting not in get_args(Lifting):
             raise SRNOError(f"lifting is {self.lifting!r}; it can be one of {', '.join(get_args(Lifting))}")
         if self.d_z % self.heads or self.d_z // self.heads < 2:
@@ -74,17 +78,79 @@ class SRNOConfig:
         return self.d_z // self.heads
 
 
-ModelConfig: TypeAlias = SRNOConfig
+@dataclass(frozen=True, kw_only=True)
+class LIIFConfig(_Checked):
+    """Local implicit image function (Chen et al. 2021): unfolding, cell decoding and local ensemble all on."""
 
-_ENCODERS: dict[str, type[EDSRConfig] | type[RDNConfig]] = {"edsr": EDSRConfig, "rdn": RDNConfig}
-_SYSTEMS: dict[str, type[ModelConfig]] = {"srno": SRNOConfig}
+    system: ClassVar[str] = "liif"
+    encoder: EncoderConfig = field(default_factory=EDSRConfig)
+    width: int = 256
+    """Hidden width of the perceptron."""
+    depth: int = 4
+    """Hidden layers of the perceptron."""
 
 
-def _check_positive(config: Any) -> None:
-    for entry in fields(config):
-        value = getattr(config, entry.name)
-        if entry.type in (int, "int") and (not isinstance(value, int) or value < 1):
-            raise SRNOError(f"{entry.name} is {value!r}; it must be a whole number of at least 1")
+@dataclass(frozen=True, kw_only=True)
+class LTEConfig(_Checked):
+    """Local texture estimator (Lee and Jin 2022); LTE+ is the same model, evaluated over maps."""
+
+    system: ClassVar[str] = "lte"
+    encoder: EncoderConfig = field(default_factory=EDSRConfig)
+    frequencies: int = 128
+    """Frequencies F_j that are estimated for each pixel."""
+    width: int = 256
+    """Hidden width of the perceptron."""
+    depth: int = 3
+    """Hidden layers of the perceptron."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetaSRConfig(_Checked):
+    """Meta-SR (Hu et al. 2019), as it was rebuilt for the comparison in the LIIF paper."""
+
+    system: ClassVar[str] = "metasr"
+    encoder: EncoderConfig = field(default_factory=EDSRConfig)
+    width: int = 256
+    """Hidden width of the network that predicts the filters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLPConfig(_Checked):
+    """The MLP of the paper's sampling ablation. Its size is unpublished; this is our reading of it."""
+
+    system: ClassVar[str] = "mlp"
+    encoder: EncoderConfig = field(default_factory=EDSRConfig)
+    width: int = 256
+    """Hidden width of the perceptron."""
+    depth: int = 4
+    """Hidden layers of the perceptron, the lifting of the -i variant being the first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedScaleConfig(_Checked):
+    """EDSR or RDN as published: an encoder and a pixel-shuffle tail for one whole factor."""
+
+    system: ClassVar[str] = "fixed"
+    encoder: EncoderConfig = field(default_factory=EDSRConfig)
+    scale: int = 2
+    """The factor: 2, 3 or 4."""
+    mean_shift: bool = False
+    """Whether the encoder first subtracts a mean colour, as in the original EDSR files."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scale not in (2, 3, 4):
+            raise SRNOError(f"scale is {self.scale}; networks of a fixed scale exist for 2, 3 and 4")
+        if self.mean_shift and not isinstance(self.encoder, EDSRConfig):
+            raise SRNOError("mean_shift is on; only EDSR has a mean shift")
+
+
+ModelConfig: TypeAlias = SRNOConfig | LIIFConfig | LTEConfig | MetaSRConfig | MLPConfig | FixedScaleConfig
+
+_ENCODERS: dict[str, type[EncoderConfig]] = {make.family: make for make in (EDSRConfig, RDNConfig)}
+_SYSTEMS: dict[str, type[ModelConfig]] = {
+    make.system: make for make in (SRNOConfig, LIIFConfig, LTEConfig, MetaSRConfig, MLPConfig, FixedScaleConfig)
+}
 
 
 def config_to_dict(config: ModelConfig) -> dict[str, Any]:
@@ -98,7 +164,10 @@ def config_to_dict(config: ModelConfig) -> dict[str, Any]:
 def config_from_dict(data: dict[str, Any]) -> ModelConfig:
     """The inverse of `config_to_dict`; unknown systems, families and fields are refused by name."""
     rest = dict(data)
-    encoder = dict(rest.pop("encoder"))
+    encoder = rest.pop("encoder", None)
+    if not isinstance(encoder, dict):
+        raise SRNOError(f"model config has the encoder {encoder!r}; it must be a table with a family")
+    encoder = dict(cast(dict[str, Any], encoder))
     make_encoder = _choose(_ENCODERS, encoder.pop("family", None), "encoder family")
     make_system = _choose(_SYSTEMS, rest.pop("system", None), "system")
     try:
@@ -108,9 +177,9 @@ def config_from_dict(data: dict[str, Any]) -> ModelConfig:
 
 
 def _choose(table: dict[str, Any], key: object, what: str) -> Any:
-    if key not in table:
+    if not isinstance(key, str) or key not in table:
         raise SRNOError(f"unknown {what} {key!r}; known: {', '.join(table)}")
-    return table[str(key)]
+    return table[key]
 
 
 def _with_variants(name: str, base: SRNOConfig) -> dict[str, SRNOConfig]:
@@ -124,11 +193,28 @@ def _with_variants(name: str, base: SRNOConfig) -> dict[str, SRNOConfig]:
     }
 
 
-PRESETS: dict[str, ModelConfig] = (
-    _with_variants("edsr-baseline", SRNOConfig())
-    | _with_variants("rdn", SRNOConfig(encoder=RDNConfig()))
-    | {"light": SRNOConfig(encoder=EDSRConfig(channels=48, blocks=12), d_z=128, heads=8, projection_width=128)}
-)
+def _rivals(name: str, encoder: EncoderConfig) -> dict[str, ModelConfig]:
+    """The other decoders at their published sizes, on the encoder of preset `name`."""
+    systems = (LIIFConfig, LTEConfig, MetaSRConfig, MLPConfig)
+    return {f"{make.system}/{name}": make(encoder=encoder) for make in systems}
+
+
+def _fixed_scales(encoder: EncoderConfig) -> dict[str, ModelConfig]:
+    return {f"{encoder.family}/x{scale}": FixedScaleConfig(encoder=encoder, scale=scale) for scale in (2, 3, 4)}
+
+
+_LIGHT = SRNOConfig(encoder=EDSRConfig(channels=48, blocks=12), d_z=128, heads=8, projection_width=128)
+
+PRESETS: dict[str, ModelConfig] = {
+    **_with_variants("edsr-baseline", SRNOConfig()),
+    **_with_variants("rdn", SRNOConfig(encoder=RDNConfig())),
+    "light": _LIGHT,
+    **_rivals("edsr-baseline", EDSRConfig()),
+    **_rivals("rdn", RDNConfig()),
+    **_rivals("light", _LIGHT.encoder),
+    **_fixed_scales(EDSRConfig()),
+    **_fixed_scales(RDNConfig()),
+}
 
 
 def preset(name: str) -> ModelConfig:

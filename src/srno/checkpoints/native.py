@@ -18,6 +18,9 @@ from srno.errors import SRNOError
 from srno.operator.build import build
 from srno.operator.model import Model
 
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""What tensors may be stored as."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
@@ -56,17 +59,17 @@ def check_state(config: ModelConfig, state: dict[str, Tensor], source: object) -
     """Refuse tensors that do not fit the config, naming the first that does not."""
     with torch.device("meta"):
         expected = build(config).state_dict()
-    for name in expected.keys() - state.keys():
+    for name in sorted(expected.keys() - state.keys()):
         raise SRNOError(f"{source}: tensor {name} is missing")
-    for name in state.keys() - expected.keys():
+    for name in sorted(state.keys() - expected.keys()):
         raise SRNOError(f"{source}: unknown tensor {name}")
     for name, tensor in state.items():
         if tensor.shape != expected[name].shape:
             raise SRNOError(
                 f"{source}: tensor {name} has shape {tuple(tensor.shape)}, expected {tuple(expected[name].shape)}"
             )
-        if not tensor.dtype.is_floating_point:
-            raise SRNOError(f"{source}: tensor {name} holds {tensor.dtype}, expected floating point")
+        if tensor.dtype not in DTYPES:
+            raise SRNOError(f"{source}: tensor {name} holds {tensor.dtype}, expected floats of 16 to 64 bits")
 
 
 def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
@@ -108,7 +111,7 @@ def _read_about(path: Path, metadata: dict[str, str] | None) -> tuple[ModelConfi
         return config_from_dict(about["config"]), card
     except SRNOError as error:
         raise SRNOError(f"{path}: {error}") from None
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise SRNOError(f"{path}: broken metadata ({type(error).__name__}: {error})") from None
 
 

@@ -51,7 +51,8 @@ def moments(kv: Tensor, heads: int) -> Moments:
     split = kv.reshape(batch, n, 2, heads, -1)
     wide = torch.promote_types(kv.dtype, torch.float32)
     variance = split.to(wide).square().sum(-1, keepdim=True) / (split.shape[-1] - 1)
-    unit = split * (1 / (variance.sqrt() + EPSILON)).to(kv.dtype)
+    std = variance.clamp(min=1e-30).sqrt()  # at zero the root's gradient would be infinite, and the product NaN
+    unit = split * (1 / (std + EPSILON)).to(kv.dtype)
     k, v = unit[:, :, 0].transpose(1, 2), unit[:, :, 1].transpose(1, 2)
     return Moments(torch.matmul(k.transpose(-1, -2), v).to(wide), k.to(wide).sum(2), v.to(wide).sum(2))
 

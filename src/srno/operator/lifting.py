@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from srno.config import SRNOConfig
-from srno.operator.grid import nearest_pixel, neighbours, offset
+from srno.operator.grid import SHIFT, nearest_pixel, neighbours, offset
 
 FREQUENCIES = 5
 """Octaves of the position embedding in the nearest-neighbour variant."""
@@ -50,8 +50,8 @@ class NearestLifting(nn.Module):
 
     def forward(self, features: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
         """features (B, C, h, w), coords (B, n, 2), cell (B, 2) → z_0 (B, n, d_z)."""
-        rows = nearest_pixel(coords[..., 0], features.shape[-2])
-        columns = nearest_pixel(coords[..., 1], features.shape[-1])
+        rows = nearest_pixel(coords[..., 0] + SHIFT, features.shape[-2])
+        columns = nearest_pixel(coords[..., 1] + SHIFT, features.shape[-1])
         delta = torch.stack(
             [
                 offset(coords[..., 0], rows, features.shape[-2]),

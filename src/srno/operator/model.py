@@ -10,6 +10,9 @@ from srno.errors import SRNOError
 from srno.operator.edsr import EDSR
 from srno.operator.rdn import RDN
 
+LARGEST_SCALE = 4.0
+"""Largest scale of training: no model has seen a smaller cell than that of ×4."""
+
 
 def make_encoder(config: EncoderConfig) -> EDSR | RDN:
     """The encoder that a config describes, with fresh weights."""
@@ -28,14 +31,22 @@ class Model(nn.Module, ABC):
     def decode(self, features: Tensor, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
         """features (B, C, h, w), image (B, 3, h, w), coords (B, n, 2), cell (B, 2) → RGB (B, n, 3)."""
 
+    def clip_cell(self, coords: Tensor, cell: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """The same query with the cell held at the one of ×4 where it is smaller: coordinates and cell to evaluate.
+
+        coords (B, n, 2) and the true cell (B, 2) on a picture of `size` (h, w). A model that also measures with
+        the cell, as Meta-SR does, moves the coordinates to make up for it; all others leave them alone.
+        """
+        return coords, cell.clamp(min=2 / LARGEST_SCALE)
+
     def forward(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
         """RGB at `coords`, by the equations as they stand: the oracle for every faster way.
 
         image (B, 3, h, w) in [-1, 1]; coords (B, ..., 2) in [-1, 1] as (y, x), fp32 or better;
         cell (B, 2) = (2/r_y, 2/r_x) → (B, ..., 3). The kernel integrals are means over exactly these coordinates.
         """
-        if image.ndim != 4 or image.shape[1] != 3:
-            raise SRNOError(f"image has shape {tuple(image.shape)}; it must be (batch, 3, height, width)")
+        if image.ndim != 4 or image.shape[1] != 3 or image.numel() == 0:
+            raise SRNOError(f"image has shape {tuple(image.shape)}; it must be (batch, 3, height, width), not empty")
         batch = image.shape[0]
         if coords.ndim < 3 or coords.shape[-1] != 2 or coords.shape[0] != batch or coords.numel() == 0:
             raise SRNOError(f"coords have shape {tuple(coords.shape)}; they must be ({batch}, ..., 2), at least one")

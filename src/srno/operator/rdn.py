@@ -18,7 +18,7 @@ class ResidualDenseBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         dense = x
         for conv in self.convs:
-            dense = torch.cat([dense, conv(dense).relu()], dim=1)
+            dense = torch.cat([dense, conv(dense).relu_()], dim=1)
         return x + self.fusion(dense)
 
 

@@ -1,0 +1,63 @@
+"""Transparency: what lies under it, and how to do without it."""
+
+import numpy as np
+
+from srno.imaging.picture import Floats, Samples
+
+
+def bleed(colour: Samples, alpha: Samples) -> Samples:
+    """Colour (h, w, c) in which fully transparent pixels take the colours of the visible ones around them.
+
+    Files often hold black or noise where nothing is seen, and any filter would draw it into the visible edge.
+    Pixels with alpha > 0 are unchanged. Averages over ever larger cells, weighted by alpha, fill the holes smoothly.
+    """
+    hidden = alpha == 0
+    if not hidden.any() or hidden.all():
+        return colour
+    weight = alpha.astype(np.float32)[..., None] / np.float32(np.iinfo(alpha.dtype).max)
+    spread = _spread(colour.astype(np.float32), weight)
+    spread += 0.5
+    return np.where(hidden[..., None], spread.astype(colour.dtype), colour)
+
+
+def flatten(colour: Samples, alpha: Samples) -> Samples:
+    """Colour (h, w, c) as it looks on white."""
+    white = int(np.iinfo(colour.dtype).max)
+    # At most white², which fits into 32 bits even for 16-bit samples.
+    opaque = alpha.astype(np.uint32)[..., None]
+    return ((colour * opaque + white * (white - opaque) + white // 2) // white).astype(colour.dtype)
+
+
+def _spread(colour: Floats, weight: Floats) -> Floats:
+    """Colour (h, w, c) averaged over cells by weight (h, w, 1); cells that weigh nothing take it from larger ones."""
+    total = _halve(weight)
+    mean = np.divide(_halve(colour * weight), np.maximum(total, np.float32(1e-30)))
+    empty = total == 0
+    if empty.any():
+        mean = np.where(empty, _spread(mean, np.minimum(total, 1)), mean)
+    return _double(mean)[: colour.shape[0], : colour.shape[1]]
+
+
+def _halve(values: Floats) -> Floats:
+    """Sums over cells of 2×2 pixels; a last odd row or column makes cells of its own."""
+    height, width = values.shape[:2]
+    if height % 2 or width % 2:
+        values = np.pad(values, ((0, height % 2), (0, width % 2), (0, 0)))
+    rows = np.add(values[0::2], values[1::2])
+    return np.add(rows[:, 0::2], rows[:, 1::2])
+
+
+def _double(values: Floats) -> Floats:
+    """(h, w, c) as (2h, 2w, c) by linear interpolation between the centres of the cells."""
+    rows = _double_rows(values)
+    return _double_rows(rows.swapaxes(0, 1)).swapaxes(0, 1)
+
+
+def _double_rows(values: Floats) -> Floats:
+    near, far = np.float32(0.75) * values, np.float32(0.25) * values
+    doubled = np.repeat(near, 2, axis=0)
+    doubled[2::2] += far[:-1]
+    doubled[1:-1:2] += far[1:]
+    doubled[0] += far[0]
+    doubled[-1] += far[-1]
+    return doubled

@@ -1,0 +1,168 @@
+"""TIFF directories (IFDs), which EXIF blocks and TIFF files share: read as raw values, laid out anew elsewhere.
+
+Values are never interpreted, only moved, so whatever a camera wrote comes through bit for bit.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import BinaryIO, Literal, TypeAlias
+
+EXIF, GPS, INTEROP = 34665, 34853, 40965
+IFD0 = 0
+
+_CHILDREN: Mapping[int, frozenset[int]] = MappingProxyType({IFD0: frozenset({EXIF, GPS}), EXIF: frozenset({INTEROP})})
+_TYPE_SIZE: Mapping[int, int] = MappingProxyType(
+    {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
+)
+_LONG, _LONG8 = 4, 16
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A tag's value as raw bytes in the file's byte order."""
+
+    type: int
+    count: int
+    value: bytes
+    offset: int | None = None
+    """Where the value lay; None if inside the directory."""
+
+
+Directory: TypeAlias = dict[int, "Entry | Directory"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Byte order, and whether offsets have 8 bytes (BigTIFF) or 4."""
+
+    order: Literal["<", ">"]
+    big: bool = False
+
+    @property
+    def count(self) -> struct.Struct:
+        return struct.Struct(self.order + ("Q" if self.big else "H"))
+
+    @property
+    def entry(self) -> struct.Struct:
+        return struct.Struct(self.order + ("HHQ8s" if self.big else "HHI4s"))
+
+    @property
+    def pointer(self) -> struct.Struct:
+        return struct.Struct(self.order + ("Q" if self.big else "I"))
+
+    @property
+    def header(self) -> bytes:
+        """Everything before the pointer to the first directory."""
+        mark = b"II" if self.order == "<" else b"MM"
+        return mark + struct.pack(self.order + ("HHH" if self.big else "H"), *((43, 8, 0) if self.big else (42,)))
+
+
+def read_header(stream: BinaryIO) -> tuple[Layout, int] | None:
+    """The layout and the offset of the first directory; None where there is no TIFF header."""
+    stream.seek(0)
+    head = stream.read(16)
+    for layout in (Layout("<"), Layout(">"), Layout("<", big=True), Layout(">", big=True)):
+        mark, size = layout.header, layout.pointer.size
+        if head.startswith(mark) and len(head) >= len(mark) + size:
+            return layout, layout.pointer.unpack_from(head, len(mark))[0]
+    return None
+
+
+def read_directory(
+    stream: BinaryIO, layout: Layout, offset: int, wanted: Callable[[int, int], bool], *, room: int, parent: int = IFD0
+) -> Directory:
+    """The entries for which `wanted(parent, tag)` holds, children included.
+
+    Left out: what points outside the file, and what goes beyond `room` bytes per directory. Entries may claim the same
+    bytes again and again, so without that bound a small file could fill the memory.
+    """
+    directory: Directory = {}
+    for tag, type_, count, inline in _table(stream, layout, offset):
+        size = _TYPE_SIZE.get(type_, 0) * count
+        if not 0 < size <= room or not wanted(parent, tag):
+            continue
+        room -= size
+        if tag in _CHILDREN.get(parent, ()):
+            pointer = struct.Struct(layout.order + ("Q" if size == 8 else "I"))
+            child = pointer.unpack_from(inline)[0]
+            directory[tag] = read_directory(stream, layout, child, wanted, room=room, parent=tag)
+        elif size <= len(inline):
+            directory[tag] = Entry(type_, count, inline[:size])
+        else:
+            at = layout.pointer.unpack(inline)[0]
+            value = _read_at(stream, at, size)
+            if len(value) == size:
+                directory[tag] = Entry(type_, count, value, at)
+    return directory
+
+
+def pack(directory: Directory, layout: Layout, base: int, pinned: Entry | None = None) -> tuple[int, bytes]:
+    """A directory with its values and children as bytes for the offset `base`, and the offset of the directory itself.
+
+    The value of `pinned`, one of the entries, is put back exactly where it lay.
+    """
+    heap = _Heap(layout, base, pinned)
+    return heap.place(directory), bytes(heap.data)
+
+
+class _Heap:
+    """Hands out space from `base` upwards, around the pinned value."""
+
+    def __init__(self, layout: Layout, base: int, pinned: Entry | None) -> None:
+        self.layout, self.base, self.end = layout, base, base
+        self.pinned = pinned
+        start = 0 if pinned is None or pinned.offset is None else pinned.offset
+        self.hole = range(start, start + (0 if pinned is None else len(pinned.value)))
+        self.data = bytearray()
+
+    def place(self, directory: Directory) -> int:
+        layout = self.layout
+        at = self._take(layout.count.size + layout.entry.size * len(directory) + layout.pointer.size)
+        table = self._put(at, layout.count.pack(len(directory)))
+        for tag, item in sorted(directory.items()):
+            if isinstance(item, Entry):
+                type_, count, value = item.type, item.count, item.value
+            else:
+                type_, count, value = (_LONG8 if layout.big else _LONG), 1, layout.pointer.pack(self.place(item))
+            if len(value) > layout.pointer.size:
+                where = self.hole.start if item is self.pinned else self._take(len(value))
+                self._put(where, value)
+                value = layout.pointer.pack(where)
+            table = self._put(table, layout.entry.pack(tag, type_, count, value))
+        self._put(table, bytes(layout.pointer.size))  # no directory follows: the thumbnail's would
+        return at
+
+    def _take(self, size: int) -> int:
+        at = self.end + self.end % 2
+        if at < self.hole.stop and self.hole.start < at + size:
+            at = self.hole.stop + self.hole.stop % 2
+        self.end = at + size
+        return at
+
+    def _put(self, at: int, value: bytes) -> int:
+        """Write `value` and say where it ends."""
+        start, stop = at - self.base, at - self.base + len(value)
+        self.data.extend(bytes(max(0, stop - len(self.data))))
+        self.data[start:stop] = value
+        return at + len(value)
+
+
+def _table(stream: BinaryIO, layout: Layout, offset: int) -> list[tuple[int, int, int, bytes]]:
+    head = _read_at(stream, offset, layout.count.size)
+    if len(head) < layout.count.size:
+        return []
+    # No honest directory has more entries than there are tags.
+    count = min(layout.count.unpack(head)[0], 65535)
+    table = stream.read(count * layout.entry.size)
+    whole = len(table) - len(table) % layout.entry.size
+    return list(layout.entry.iter_unpack(table[:whole]))
+
+
+def _read_at(stream: BinaryIO, offset: int, size: int) -> bytes:
+    try:
+        stream.seek(offset)
+    except (OSError, OverflowError, ValueError):
+        return b""
+    return stream.read(size)

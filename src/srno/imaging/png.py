@@ -1,0 +1,74 @@
+"""PNG: libvips packs and unpacks the samples of 8 or 16 bits; what is said about them goes in and out as it is.
+
+libvips would rewrite the EXIF block, add a resolution where there is none and drop an RGB profile of gray samples, and
+Pillow has no 16-bit colour.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import pyvips
+
+from srno.imaging.picture import Picture
+
+_AFTER_HEADER = 8 + 25  # the signature and the IHDR chunk
+_PROFILE_MAX = 1 << 24
+
+
+def profile_of(data: bytes) -> bytes | None:
+    """The ICC profile of a PNG file, whatever samples it is for."""
+    packed = _content(data, b"iCCP").partition(b"\0")[2][1:]  # after a name and the number of the method
+    try:
+        return zlib.decompressobj().decompress(packed, _PROFILE_MAX) or None
+    except zlib.error:
+        return None
+
+
+def exif_of(data: bytes) -> bytes | None:
+    """The EXIF block of a PNG file, which may also stand behind the samples, where libvips does not look."""
+    return _content(data, b"eXIf") or None
+
+
+def write_png(picture: Picture, stream: BinaryIO) -> None:
+    """Write to a stream."""
+    gray = picture.colour.shape[2] == 1
+    space = ("b-w" if gray else "srgb") if picture.bits == 8 else ("grey16" if gray else "rgb16")
+    image: Any = pyvips.Image.new_from_array(picture.samples(), interpretation=space)
+    encoded = memoryview(image.pngsave_buffer(bitdepth=picture.bits, filter="all", keep="none"))
+    stream.write(encoded[:_AFTER_HEADER])
+    stream.write(_described(picture))
+    # libvips puts a resolution before the samples, true or not.
+    stream.write(encoded[next(at for name, at, _ in _chunks(encoded) if name == b"IDAT") :])
+
+
+def _described(picture: Picture) -> bytes:
+    """The chunks for profile, resolution and EXIF."""
+    chunks = b""
+    if picture.icc is not None:
+        chunks += _chunk(b"iCCP", b"ICC profile\0\0" + zlib.compress(picture.icc))
+    if picture.dpi is not None:
+        per_metre = [round(value / 0.0254) for value in picture.dpi]
+        chunks += _chunk(b"pHYs", struct.pack(">IIB", *per_metre, 1))
+    if picture.exif is not None:
+        chunks += _chunk(b"eXIf", picture.exif)
+    return chunks
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def _content(data: bytes, wanted: bytes) -> bytes:
+    """The content of the first chunk of that name; nothing where there is none."""
+    return next((data[at + 8 : at + 8 + size] for name, at, size in _chunks(memoryview(data)) if name == wanted), b"")
+
+
+def _chunks(encoded: memoryview) -> Iterator[tuple[bytes, int, int]]:
+    """Name, beginning and content size of each chunk after the header; eight bytes precede the content, four follow."""
+    at = _AFTER_HEADER
+    while at + 8 <= len(encoded):
+        size, name = struct.unpack_from(">I4s", encoded, at)
+        yield name, at, size
+        at += 12 + size

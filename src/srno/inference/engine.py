@@ -1,0 +1,136 @@
+"""The operator over a whole picture in constant memory: passes that sum up the integrals, and one that gives RGB.
+
+A pass walks over the output in chunks. All that a chunk leaves behind are sums of heads·width² numbers, so each
+integral is that of the whole picture, whatever the chunks are.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from srno.inference.latent import Chunk, Latent
+from srno.inference.plan import Plan
+from srno.operator import fused
+from srno.operator.fused import Moments
+from srno.operator.galerkin import GalerkinLayer
+from srno.operator.projection import Projection
+
+Advance: TypeAlias = Callable[[int], None]
+"""Called with the number of points that one pass has just finished; may raise to cancel the work."""
+Points: TypeAlias = tuple[Chunk, Tensor]
+
+
+@dataclass(frozen=True)
+class LayerMap:
+    """A Galerkin layer whose integral is known: z ← z + W₂·gelu(A·z + a). Matrices are transposed, for z @ A."""
+
+    A: Tensor
+    a: Tensor
+    W2: Tensor
+    b2: Tensor
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """(n, d_z) → the same."""
+        return z + torch.addmm(self.b2, self._hidden(z), self.W2)
+
+    def update(self, z: Tensor) -> None:
+        """The same, in place."""
+        hidden = self._hidden(z)
+        z.add_(self.b2).addmm_(hidden, self.W2)
+
+    def _hidden(self, z: Tensor) -> Tensor:
+        return F.gelu(torch.addmm(self.a, z, self.A))
+
+
+Integrals: TypeAlias = tuple[LayerMap, ...]
+"""The T layers of a model with the integrals of one picture at one sampling."""
+
+
+class KeyValue:
+    """The centred key and value map of a layer, ready for products."""
+
+    def __init__(self, layer: GalerkinLayer) -> None:
+        weight, self.bias = fused.centred_key_value(layer)
+        self.weight = weight.T.contiguous()
+        self.heads = layer.heads
+
+    def moments(self, z: Tensor) -> Moments:
+        """z (n, d_z) → its contribution to the layer's integral, in fp32 or better."""
+        return fused.moments(torch.addmm(self.bias, z, self.weight).unsqueeze(0), self.heads)
+
+
+def layer_map(layer: GalerkinLayer, sums: Moments, n: int) -> LayerMap:
+    """Fold a layer and its integral, given by the moments of n points, into two products."""
+    A, a = fused.first_map(layer, fused.integral(layer, sums, n))
+    dtype = layer.W2.weight.dtype
+    return LayerMap(A[0].T.to(dtype).contiguous(), a[0].to(dtype), layer.W2.weight.T.contiguous(), layer.W2.bias)
+
+
+class Passes:
+    """z at all points, layer after layer: computed anew from z_0 in each pass, or kept when there is room for it."""
+
+    def __init__(self, start: Callable[[], Iterable[Points]], *, keep: bool) -> None:
+        self.start, self.keep = start, keep
+        self.maps: list[LayerMap] = []
+        self.kept: list[Points] = []
+        self.applied = 0
+        """Layers that the kept z has been through."""
+
+    def __iter__(self) -> Iterator[Points]:
+        """Every chunk with its z after all layers so far."""
+        pending = self.maps[self.applied :]
+        keep_now = self.keep and not self.kept and bool(pending)  # z_0 is cheaper to compute than to keep
+        for chunk, z in self.kept or self.start():
+            for layer in pending:
+                layer.update(z)
+            if keep_now:
+                self.kept.append((chunk, z))
+            yield chunk, z
+        self.applied = len(self.maps) if self.kept else 0
+
+
+def integrate(layers: Iterable[GalerkinLayer], passes: Passes, advance: Advance) -> None:
+    """Find the layers' integrals one after the other and add the layers to the passes."""
+    for layer in layers:
+        key_value, sums, n = KeyValue(layer), None, 0
+        for chunk, z in passes:
+            moments = key_value.moments(z)
+            sums = moments if sums is None else sums + moments
+            n += z.shape[0]
+            advance(chunk.points)
+        assert sums is not None
+        passes.maps.append(layer_map(layer, sums, n))
+
+
+def render(
+    layers: list[GalerkinLayer],
+    projection: Projection,
+    latent: Latent,
+    plan: Plan,
+    known: Integrals | None,
+    advance: Advance,
+) -> Iterator[Points]:
+    """Every chunk of `latent` with its RGB (points, 3), without the bilinear skip."""
+    passes = Passes(lambda: latent.chunks(plan), keep=plan.keep and known is None)
+    if known is None:
+        integrate(layers, passes, advance)
+    else:
+        passes.maps.extend(known)
+    hidden_weight, rgb_weight = projection.hidden.weight.T.contiguous(), projection.rgb.weight.T.contiguous()
+    for chunk, z in passes:
+        hidden = F.gelu(torch.addmm(projection.hidden.bias, z, hidden_weight))
+        yield chunk, torch.addmm(projection.rgb.bias, hidden, rgb_weight)
+        advance(chunk.points)
+
+
+def integrate_points(layers: Iterable[GalerkinLayer], z: Tensor, chunk: int) -> Integrals:
+    """The integrals over some points with latent vectors z (n, d_z), which are overwritten."""
+    pieces = [(Chunk(0, 1, 0, part.shape[0]), part) for part in z.split(chunk)]
+    passes = Passes(lambda: pieces, keep=True)
+    passes.kept = pieces
+    integrate(layers, passes, lambda _: None)
+    return tuple(passes.maps)

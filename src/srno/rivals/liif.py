@@ -1,0 +1,30 @@
+"""LIIF: a perceptron looks at a pixel's features from the query's relative position; four such looks are averaged."""
+
+import torch
+from torch import Tensor
+
+from srno.config import LIIFConfig
+from srno.operator.lifting import pick
+from srno.operator.model import Model, make_encoder
+from srno.rivals.parts import Neighbour, Perceptron, for_each, local_ensemble, size_of, unfold
+
+
+class LIIF(Model):
+    """RGB(x) = Σ_l s_l · perceptron([unfolded E at x̂_l, δ_l, c]), without a skip."""
+
+    config: LIIFConfig
+
+    def __init__(self, config: LIIFConfig) -> None:
+        super().__init__(config, make_encoder(config.encoder))
+        self.perceptron = Perceptron(9 * config.encoder.channels + 4, config.width, config.depth, 3)
+
+    def decode(self, features: Tensor, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+        """features (B, C, h, w), image (B, 3, h, w), coords (B, n, 2), cell (B, 2) → RGB (B, n, 3)."""
+        unfolded = unfold(features)
+        c = for_each(coords, cell)
+
+        def look(near: Neighbour) -> Tensor:
+            parts = (pick(unfolded, near.rows, near.columns), near.delta, c)
+            return self.perceptron(torch.cat([part.to(features.dtype) for part in parts], dim=-1))
+
+        return local_ensemble(coords, size_of(features), look).to(image.dtype)

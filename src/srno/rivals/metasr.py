@@ -1,0 +1,53 @@
+"""Meta-SR: a filter for every output pixel, predicted from its place in the low-resolution pixel and its size."""
+
+import torch
+from torch import Tensor
+
+from srno.config import MetaSRConfig
+from srno.operator.grid import SHIFT, nearest_pixel
+from srno.operator.lifting import pick
+from srno.operator.model import Model, make_encoder
+from srno.rivals.parts import Perceptron, size_of, unfold
+
+
+class MetaSR(Model):
+    """RGB(x) = unfolded E · filter(offset, 1/r_y), without ensemble and skip. Pixels meet by their top-left corners."""
+
+    config: MetaSRConfig
+
+    def __init__(self, config: MetaSRConfig) -> None:
+        super().__init__(config, make_encoder(config.encoder))
+        self.perceptron = Perceptron(3, config.width, 1, 9 * config.encoder.channels * 3)
+
+    def decode(self, features: Tensor, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+        """features (B, C, h, w), image (B, 3, h, w), coords (B, n, 2), cell (B, 2) → RGB (B, n, 3)."""
+        rows, columns, place = corner_query(coords, cell, size_of(features))
+        filters = self.perceptron(place.to(features.dtype)).unflatten(-1, (-1, 3))
+        around = pick(unfold(features), rows, columns).unsqueeze(-2)
+        return (around @ filters).squeeze(-2).to(image.dtype)
+
+    def clip_cell(self, coords: Tensor, cell: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        """Only the filters see the clipped cell: the coordinates move so that the corners x - cell/2 stay in place."""
+        _, clipped = super().clip_cell(coords, cell, size)
+        return coords - _half(cell, size, coords) + _half(clipped, size, coords), clipped
+
+
+def corner_query(coords: Tensor, cell: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows and columns (B, n) of the pixels that hold the corners x - cell/2, and the place there (B, n, 3).
+
+    The place is the offset from that pixel's own corner, in pixels, as (y, x), and the cell's height 1/r_y.
+    """
+    corner = coords - _half(cell, size, coords)
+    offsets: list[Tensor] = []
+    indices: list[Tensor] = []
+    for axis, n in enumerate(size):
+        index = nearest_pixel((corner[..., axis] + SHIFT).clamp(-1 + SHIFT, 1 - SHIFT), n)
+        offsets.append((corner[..., axis] + 1) * (n / 2) - index)
+        indices.append(index)
+    height = (cell[:, :1] / 2).to(coords.dtype).expand_as(offsets[0])
+    return indices[0], indices[1], torch.stack([*offsets, height], dim=-1)
+
+
+def _half(cell: Tensor, size: tuple[int, int], coords: Tensor) -> Tensor:
+    """Half a cell (B, 2), given in half low-resolution pixels, as a step in Ω (B, 1, 2)."""
+    return (cell / (2 * cell.new_tensor(size))).to(coords.dtype).unsqueeze(1)
