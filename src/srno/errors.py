@@ -7,6 +7,10 @@ from types import ModuleType
 class SRNOError(ValueError):
     """A user's mistake: the message says what was given and what would work."""
 
+    def __str__(self) -> str:
+        """One line, whatever names from files are quoted in it."""
+        return " ".join(super().__str__().splitlines())
+
 
 def require(module: str, extra: str) -> ModuleType:
     """Import `module`, which comes with the optional extra `extra`."""

@@ -68,8 +68,9 @@ def check_state(config: ModelConfig, state: dict[str, Tensor], source: object) -
             raise SRNOError(
                 f"{source}: tensor {name} has shape {tuple(tensor.shape)}, expected {tuple(expected[name].shape)}"
             )
-        if tensor.dtype not in DTYPES:
-            raise SRNOError(f"{source}: tensor {name} holds {tensor.dtype}, expected floats of 16 to 64 bits")
+        if tensor.dtype not in DTYPES or tensor.layout != torch.strided or tensor.is_meta:
+            kind = f"{tensor.dtype} ({tensor.layout}, {tensor.device})"
+            raise SRNOError(f"{source}: tensor {name} holds {kind}, expected plain floats of 16 to 64 bits")
 
 
 def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
@@ -78,7 +79,10 @@ def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
     # safetensors keeps metadata in an unordered map: a single entry gives the same bytes every time.
     about = {"config": config_to_dict(checkpoint.config), "card": asdict(checkpoint.card)}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.state.items()}
-    write_atomically(path, save(tensors, metadata={"srno": json.dumps(about, sort_keys=True)}))
+    try:
+        write_atomically(path, save(tensors, metadata={"srno": json.dumps(about, sort_keys=True)}))
+    except OSError as error:
+        raise SRNOError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -25,7 +25,7 @@ def fill_in_recipe(app: App, commands: tuple[str, ...], arguments: ArgumentColle
     Dict(values, source=f"recipe {name}", use_commands_as_keys=False)(app, commands, arguments)
 
 
-train = App(config=fill_in_recipe, default_parameter=Parameter(negative_iterable=()))
+train = App(name="train", config=fill_in_recipe, default_parameter=Parameter(negative_iterable=()))
 
 
 @train.default

@@ -71,10 +71,10 @@ def _affine(norm: HeadNorm, a: Tensor) -> Tensor:
 
 def first_map(layer: GalerkinLayer, M: Tensor) -> tuple[Tensor, Tensor]:
     """W₁·(q·M + z) as one affine map of z: weights (B, d_z, d_z) and biases (B, d_z)."""
-    query = layer.query.weight.reshape(layer.heads, -1, layer.query.in_features)
+    query = layer.query.weight.to(M.dtype).reshape(layer.heads, -1, layer.query.in_features)
     through = torch.einsum("bhij,hid->bhjd", M, query).flatten(1, 2)
-    shift = torch.einsum("bhij,hi->bhj", M, layer.query.bias.reshape(layer.heads, -1)).flatten(1)
-    W1 = layer.W1.weight
+    shift = torch.einsum("bhij,hi->bhj", M, layer.query.bias.to(M.dtype).reshape(layer.heads, -1)).flatten(1)
+    W1 = layer.W1.weight.to(M.dtype)
     return W1 + W1 @ through, layer.W1.bias + shift @ W1.T
 
 
