@@ -47,7 +47,9 @@ class Profile:
         }
 
 
-def profile(config: ModelConfig, lr_size: tuple[int, int] = (128, 128), output: tuple[int, int] = (128, 128)) -> Profile:
+def profile(
+    config: ModelConfig, lr_size: tuple[int, int] = (128, 128), output: tuple[int, int] = (128, 128)
+) -> Profile:
     """Count a model on tensors without storage; sizes are (height, width)."""
     with torch.device("meta"), FlopCounterMode(display=False, depth=3) as counter:
         model = build(config)

@@ -3,16 +3,17 @@
 import torch
 from torch import Tensor
 
+from srno.config import EncoderConfig, RDNConfig
 from srno.operator.edsr import EDSR
 from srno.operator.rdn import RDN
 
 
-def live_activations(encoder: EDSR | RDN) -> int:
-    """Channels that are alive at once in the encoder's forward, with a margin for the convolution's own copies."""
-    if isinstance(encoder, RDN):
-        dense = encoder.blocks[0].fusion.in_channels  # type: ignore[union-attr]
-        return encoder.fusion1.in_channels + 2 * int(dense) + 4 * encoder.fusion1.out_channels
-    return 6 * encoder.tail.out_channels
+def live_channels(config: EncoderConfig) -> int:
+    """Channels that are alive at once in the encoder's forward, with a margin for the convolutions' own copies."""
+    if isinstance(config, RDNConfig):
+        dense = config.channels + config.layers * config.growth
+        return config.blocks * config.channels + 2 * dense + 4 * config.channels
+    return 6 * config.channels
 
 
 def encode(encoder: EDSR | RDN, image: Tensor, rows: int) -> Tensor:

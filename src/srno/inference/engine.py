@@ -129,7 +129,8 @@ def render(
 
 def integrate_points(layers: Iterable[GalerkinLayer], z: Tensor, chunk: int) -> Integrals:
     """The integrals over some points with latent vectors z (n, d_z), which are overwritten."""
-    pieces = [(Chunk(0, 1, 0, part.shape[0]), part) for part in z.split(chunk)]
+    parts: tuple[Tensor, ...] = z.split(chunk)
+    pieces: list[Points] = [(Chunk(0, 1, 0, part.shape[0]), part) for part in parts]
     passes = Passes(lambda: pieces, keep=True)
     passes.kept = pieces
     integrate(layers, passes, lambda _: None)

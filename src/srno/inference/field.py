@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -17,10 +17,12 @@ from srno.inference.pointwise import render_pointwise
 from srno.inference.sampling import Sampling, whole_picture, window
 from srno.inference.skip import make_skip
 from srno.operator import fused
+from srno.operator.galerkin import GalerkinLayer
 from srno.operator.lifting import InterpolationFreeLifting
 from srno.operator.model import Model
 from srno.operator.projection import bilinear
 from srno.operator.srno import SRNO
+from srno.rivals.fused import Rival
 
 Integral: TypeAlias = int | Literal["exact"]
 """How the kernel integral is computed: over every output pixel, or from this many of them."""
@@ -131,17 +133,18 @@ class Field:
         device = self.image.device
         return plan_render(self.model.config, sampling, self.memory or default_budget(device), device)
 
-    def _layers(self) -> list[fused.GalerkinLayer]:
+    def _layers(self) -> list[GalerkinLayer]:
         return self.model.galerkin_layers() if isinstance(self.model, SRNO) else []
 
     def _chunks(
         self, sampling: Sampling, plan: Plan, integrals: Integrals | None, cell_clip: bool, advance: Advance
     ) -> Iterator[Points]:
         """Every chunk with its RGB (points, 3)."""
-        cell = sampling.cell(clip=cell_clip, device=self.image.device)
         if not isinstance(self.model, SRNO):
-            yield from render_pointwise(self.model, self.features, self.image, sampling, cell, plan, advance)
+            rival = cast(Rival, self.model)
+            yield from render_pointwise(rival, self.features, self.image, sampling, cell_clip, plan, advance)
             return
+        cell = sampling.cell(clip=cell_clip, device=self.image.device)
         skip = make_skip(self.image, sampling)
         latent = make_latent(self.model.lifting, self.features, sampling, cell)
         for chunk, rgb in render(self._layers(), self.model.projection, latent, plan, integrals, advance):

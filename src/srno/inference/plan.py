@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from srno.config import SRNOConfig
+from srno.config import ModelConfig, SRNOConfig
 from srno.errors import SRNOError
-from srno.inference.encode import live_activations
+from srno.inference.encode import live_channels
 from srno.inference.sampling import Sampling
 from srno.operator.model import Model
 
@@ -14,6 +14,8 @@ CHUNK = {"cpu": 4096}
 """Points per chunk: on a CPU what stays in its caches, on a GPU what fills it."""
 GPU_CHUNK = 1 << 17
 SMALLEST_CHUNK = 64
+POINTWISE_VALUES = 4096
+"""Values per point that a rival may hold at once: four neighbours with their hidden layers or unfolded features."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,15 @@ class Plan:
         return replace(self, chunk=self.chunk // 2, strip=max(1, self.strip // 2), keep=False)
 
 
-def plan_render(config: SRNOConfig, sampling: Sampling, budget: int, device: torch.device) -> Plan:
+def plan_render(config: ModelConfig, sampling: Sampling, budget: int, device: torch.device) -> Plan:
     """Pieces for a render within `budget` bytes beside the picture, its features and the output."""
     bytes_per_value = 4
-    per_point = bytes_per_value * (4 * config.d_z + 2 * config.projection_width + 64)
+    values = 4 * config.d_z + 2 * config.projection_width + 64 if isinstance(config, SRNOConfig) else POINTWISE_VALUES
+    per_point = bytes_per_value * values
     chunk = CHUNK.get(device.type, GPU_CHUNK)
     chunk = max(SMALLEST_CHUNK, min(chunk, budget // 4 // per_point))
+    if not isinstance(config, SRNOConfig):
+        return Plan(chunk, sampling.lr[0], keep=False)
     neighbours = 4 if config.lifting == "interpolation-free" else 1
     per_row = bytes_per_value * sampling.lr[1] * (neighbours * config.d_z)
     strip = max(1, min(sampling.lr[0], budget // 4 // per_row))
@@ -50,6 +55,6 @@ def plan_render(config: SRNOConfig, sampling: Sampling, budget: int, device: tor
 
 def encoder_rows(model: Model, lr: tuple[int, int], budget: int) -> int:
     """Rows of the picture to encode at once within `budget` bytes."""
-    per_row = 4 * live_activations(model.encoder) * lr[1]
+    per_row = 4 * live_channels(model.config.encoder) * lr[1]
     rows = budget // per_row - 2 * model.encoder.halo
     return lr[0] if rows >= lr[0] else max(rows, model.encoder.halo, 16)

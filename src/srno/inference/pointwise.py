@@ -9,14 +9,16 @@ from srno.inference.engine import Advance, Points
 from srno.inference.latent import Chunk
 from srno.inference.plan import Plan
 from srno.inference.sampling import Sampling
-from srno.operator.model import Model
+from srno.rivals.fused import Rival, prepare
 
 
 def render_pointwise(
-    model: Model, features: Tensor, image: Tensor, sampling: Sampling, cell: Tensor, plan: Plan, advance: Advance
+    model: Rival, features: Tensor, image: Tensor, sampling: Sampling, cell_clip: bool, plan: Plan, advance: Advance
 ) -> Iterator[Points]:
     """Every chunk of a sampling with its RGB (points, 3)."""
-    maps = features.permute(2, 0, 1).unsqueeze(0)
+    true_cell = sampling.cell(clip=False, device=image.device)
+    clipped = sampling.cell(clip=cell_clip, device=image.device)
+    answer = prepare(model, features.permute(2, 0, 1).unsqueeze(0), image, clipped)
     y, x = sampling.axis(0, image.device), sampling.axis(1, image.device)
     height, width = sampling.size
     rows = max(1, plan.chunk // width)
@@ -25,5 +27,7 @@ def render_pointwise(
             chunk = Chunk(top, min(top + rows, height), left, min(left + plan.chunk, width))
             axes = (y[chunk.top : chunk.bottom], x[chunk.left : chunk.right])
             coords = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).reshape(1, -1, 2)
-            yield chunk, model.decode(maps, image, coords, cell)[0]
+            if cell_clip:
+                coords, _ = model.clip_cell(coords, true_cell, sampling.lr)
+            yield chunk, answer(coords)[0]
             advance(chunk.points)

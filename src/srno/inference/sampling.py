@@ -7,9 +7,7 @@ from torch import Tensor
 
 from srno.errors import SRNOError
 from srno.operator.grid import cell_of
-
-CELL_CLIP = 4.0
-"""Training draws scales up to here; beyond, the cell is held at this one's."""
+from srno.operator.model import LARGEST_SCALE
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Sampling:
 
     def cell(self, *, clip: bool, device: torch.device) -> Tensor:
         """(1, 2) cell of this sampling, held at that of ×4 beyond it if asked."""
-        return cell_of(*(min(s, CELL_CLIP) if clip else s for s in self.scale), device=device)
+        return cell_of(*(min(s, LARGEST_SCALE) if clip else s for s in self.scale), device=device)
 
 
 def whole_picture(lr: tuple[int, int], size: tuple[int, int]) -> Sampling:

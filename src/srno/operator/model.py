@@ -1,6 +1,7 @@
 """What every arbitrary-scale model here is: an encoder, and a decoder that gives RGB at coordinates."""
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +10,9 @@ from srno.config import EncoderConfig, ModelConfig, RDNConfig
 from srno.errors import SRNOError
 from srno.operator.edsr import EDSR
 from srno.operator.rdn import RDN
+
+if TYPE_CHECKING:
+    from srno.inference.field import Field
 
 LARGEST_SCALE = 4.0
 """Largest scale of training: no model has seen a smaller cell than that of ×4."""
@@ -38,6 +42,12 @@ class Model(nn.Module, ABC):
         the cell, as Meta-SR does, moves the coordinates to make up for it; all others leave them alone.
         """
         return coords, cell.clamp(min=2 / LARGEST_SCALE)
+
+    def lift(self, image: Tensor, *, memory: int | str | None = None) -> "Field":
+        """A picture (3, h, w) in [-1, 1] as a function that can be evaluated anywhere, any number of times."""
+        from srno.inference.field import lift  # the engine is built on the operator, not the other way round
+
+        return lift(self, image, memory=memory)
 
     def forward(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
         """RGB at `coords`, by the equations as they stand: the oracle for every faster way.

@@ -1,6 +1,6 @@
 """What a step minimises."""
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from srno.operator import fused
 from srno.operator.model import Model
 from srno.operator.srno import SRNO
+from srno.rivals.fused import Rival, prepare
 
 Loss: TypeAlias = Literal["l1", "charbonnier", "l2"]
 CHARBONNIER_EPSILON = 1e-3
@@ -31,7 +32,7 @@ def predict(model: Model, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor
     features = model.encoder(image.contiguous(memory_format=torch.channels_last))
     if isinstance(model, SRNO):
         return fused.decode(model, features, image, coords, cell)
-    return model.decode(features, image, coords, cell)
+    return prepare(cast(Rival, model), features, image, cell)(coords)
 
 
 def loss_of(output: Tensor, target: Tensor, loss: Loss) -> Tensor:

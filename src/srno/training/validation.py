@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -14,10 +13,9 @@ from srno.data.cache import Cache
 from srno.evaluation.datasets import Picture, PictureSet, find_sets, load_pair
 from srno.evaluation.evaluate import bicubic, evaluate
 from srno.evaluation.protocols import Protocol, Scale, named_protocol
-from srno.operator.grid import cell_of, make_grid
+from srno.inference.upscaler import Upscaler
 from srno.operator.model import Model
 from srno.training.config import TrainConfig
-from srno.training.objective import predict
 
 SCALES = (Scale(2, 2), Scale(3, 3), Scale(4, 4))
 
@@ -43,29 +41,6 @@ def hold_out(cache: Cache, config: TrainConfig) -> tuple[Cache, PictureSet | Non
 
 def _rank(path: Path) -> str:
     return hashlib.sha256(path.name.encode()).hexdigest()
-
-
-class Upscaler:
-    """A model as evaluation wants it: arrays in, arrays out."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    @torch.no_grad()
-    def __call__(
-        self,
-        lr: NDArray[np.float32],
-        *,
-        size: tuple[int, int],
-        scale: tuple[float, float],
-        cell_clip: bool,  # noqa: ARG002
-    ) -> NDArray[np.float32]:
-        device = next(self.model.parameters()).device
-        image = torch.from_numpy(lr).to(device).permute(2, 0, 1).unsqueeze(0) * 2 - 1
-        factors = [large / small for large, small in zip(size, lr.shape[:2], strict=True)]
-        cell = cell_of(*(min(factor, 4) if cell_clip else factor for factor in factors), device=device)
-        rgb = predict(self.model, image, make_grid(*size, device=device).reshape(1, -1, 2), cell)
-        return (rgb.reshape(*size, 3) * 0.5 + 0.5).float().cpu().numpy()
 
 
 def validate(model: Model, pictures: PictureSet, protocol: Protocol) -> dict[str, float]:
