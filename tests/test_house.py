@@ -1,0 +1,81 @@
+"""The package as a whole: what it imports, how fast it answers, what its front door says."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+CORE = {"torch", "numpy", "PIL", "pyvips", "tifffile", "safetensors", "cyclopts", "rich"}
+EXTRAS = [
+    "starlette", "uvicorn", "multipart", "python_multipart", "matplotlib", "tensorboard", "onnx", "pytest", "hypothesis",
+    "skimage", "scipy", "torchmetrics", "httpx2", "playwright",
+]  # fmt: skip
+
+IMPORT_ALL = """
+import importlib, importlib.abc, pkgutil, sys
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {extras}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import srno
+names = [module.name for module in pkgutil.walk_packages(srno.__path__, "srno.") if module.name != "srno.__main__"]
+for name in names:
+    importlib.import_module(name)
+print(len(names))
+"""
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_every_module_imports_with_core_dependencies_only():
+    done = run_python(IMPORT_ALL.format(extras=set(EXTRAS)))
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 50
+
+
+def test_a_missing_extra_names_the_command_that_installs_it():
+    from srno.errors import SRNOError, require
+
+    with pytest.raises(SRNOError, match=r"pip install 'srno\[plot\]'"):
+        require("a_module_that_nobody_has", "plot")
+
+
+@pytest.mark.parametrize("code", ["import srno", "from srno.cli import make_app; make_app()"])
+def test_the_front_door_does_not_import_torch(code: str):
+    done = run_python(f"{code}; import sys; print('torch' in sys.modules)")
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_help_answers_in_under_half_a_second():
+    times: list[float] = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "srno", "--help"], capture_output=True, check=True)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.5
+
+
+def test_every_command_has_help():
+    from srno.cli import COMMANDS
+
+    for command in COMMANDS:
+        done = subprocess.run(
+            [sys.executable, "-m", "srno", command, "--help"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert "Usage" in done.stdout
+
+
+def test_public_names_are_all_there():
+    import srno
+
+    for name in srno.__all__:
+        assert getattr(srno, name) is not None
+    with pytest.raises(AttributeError):
+        _ = srno.no_such_name
