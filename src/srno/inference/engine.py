@@ -16,12 +16,27 @@ from srno.inference.latent import Chunk, Latent
 from srno.inference.plan import Plan
 from srno.operator import fused
 from srno.operator.fused import Moments
-from srno.operator.galerkin import GalerkinLayer
+from srno.operator.galerkin import EPSILON, GalerkinLayer
 from srno.operator.projection import Projection
 
 Advance: TypeAlias = Callable[[int], None]
 """Called with the number of points that one pass has just finished; may raise to cancel the work."""
 Points: TypeAlias = tuple[Chunk, Tensor]
+
+
+class Workspace:
+    """Memory for one chunk's products, used again for the next: asking for it anew costs more than the arithmetic."""
+
+    def __init__(self, like: Tensor) -> None:
+        self.like = like
+        self.buffer = like.new_empty(0)
+
+    def product(self, bias: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        """bias + z @ weight, until the next product."""
+        values = z.shape[0] * weight.shape[1]
+        if self.buffer.numel() < values:
+            self.buffer = self.like.new_empty(values)
+        return torch.addmm(bias, z, weight, out=self.buffer[:values].reshape(z.shape[0], -1))
 
 
 @dataclass(frozen=True)
@@ -34,20 +49,22 @@ class LayerMap:
     b2: Tensor
 
     def __call__(self, z: Tensor) -> Tensor:
-        """(n, d_z) → the same."""
-        return z + torch.addmm(self.b2, self._hidden(z), self.W2)
+        """(n, d_z) → the same; differentiable."""
+        return z + torch.addmm(self.b2, F.gelu(torch.addmm(self.a, z, self.A)), self.W2)
 
-    def update(self, z: Tensor) -> None:
+    def update(self, z: Tensor, workspace: Workspace) -> None:
         """The same, in place."""
-        hidden = self._hidden(z)
+        hidden = gelu_(workspace.product(self.a, z, self.A))
         z.add_(self.b2).addmm_(hidden, self.W2)
-
-    def _hidden(self, z: Tensor) -> Tensor:
-        return F.gelu(torch.addmm(self.a, z, self.A))
 
 
 Integrals: TypeAlias = tuple[LayerMap, ...]
 """The T layers of a model with the integrals of one picture at one sampling."""
+
+
+def gelu_(a: Tensor) -> Tensor:
+    """In place; torch has this under its operators only."""
+    return torch.ops.aten.gelu_(a)
 
 
 class KeyValue:
@@ -58,9 +75,12 @@ class KeyValue:
         self.weight = weight.T.contiguous()
         self.heads = layer.heads
 
-    def moments(self, z: Tensor) -> Moments:
+    def moments(self, z: Tensor, workspace: Workspace) -> Moments:
         """z (n, d_z) → its contribution to the layer's integral, in fp32 or better."""
-        return fused.moments(torch.addmm(self.bias, z, self.weight).unsqueeze(0), self.heads)
+        split = workspace.product(self.bias, z, self.weight).reshape(z.shape[0], 2, self.heads, -1)
+        wide = torch.promote_types(z.dtype, torch.float32)
+        std = torch.linalg.vector_norm(split, dim=-1, keepdim=True, dtype=wide) / (split.shape[-1] - 1) ** 0.5
+        return fused.sum_up(split.mul_((std + EPSILON).reciprocal_()).unsqueeze(0))
 
 
 def layer_map(layer: GalerkinLayer, sums: Moments, n: int) -> LayerMap:
@@ -73,8 +93,8 @@ def layer_map(layer: GalerkinLayer, sums: Moments, n: int) -> LayerMap:
 class Passes:
     """z at all points, layer after layer: computed anew from z_0 in each pass, or kept when there is room for it."""
 
-    def __init__(self, start: Callable[[], Iterable[Points]], *, keep: bool) -> None:
-        self.start, self.keep = start, keep
+    def __init__(self, start: Callable[[], Iterable[Points]], workspace: Workspace, *, keep: bool) -> None:
+        self.start, self.workspace, self.keep = start, workspace, keep
         self.maps: list[LayerMap] = []
         self.kept: list[Points] = []
         self.applied = 0
@@ -86,9 +106,9 @@ class Passes:
         keep_now = self.keep and not self.kept and bool(pending)  # z_0 is cheaper to compute than to keep
         for chunk, z in self.kept or self.start():
             for layer in pending:
-                layer.update(z)
+                layer.update(z, self.workspace)
             if keep_now:
-                self.kept.append((chunk, z))
+                self.kept.append((chunk, z.clone()))
             yield chunk, z
         self.applied = len(self.maps) if self.kept else 0
 
@@ -98,12 +118,19 @@ def integrate(layers: Iterable[GalerkinLayer], passes: Passes, advance: Advance)
     for layer in layers:
         key_value, sums, n = KeyValue(layer), None, 0
         for chunk, z in passes:
-            moments = key_value.moments(z)
+            moments = key_value.moments(z, passes.workspace)
             sums = moments if sums is None else sums + moments
             n += z.shape[0]
             advance(chunk.points)
         assert sums is not None
         passes.maps.append(layer_map(layer, sums, n))
+
+
+def integrate_latent(layers: Iterable[GalerkinLayer], latent: Latent, plan: Plan, advance: Advance) -> Integrals:
+    """The integrals over all points of `latent`."""
+    passes = Passes(lambda: latent.chunks(plan), Workspace(latent.weight), keep=plan.keep)
+    integrate(layers, passes, advance)
+    return tuple(passes.maps)
 
 
 def render(
@@ -115,14 +142,15 @@ def render(
     advance: Advance,
 ) -> Iterator[Points]:
     """Every chunk of `latent` with its RGB (points, 3), without the bilinear skip."""
-    passes = Passes(lambda: latent.chunks(plan), keep=plan.keep and known is None)
+    workspace = Workspace(latent.weight)
+    passes = Passes(lambda: latent.chunks(plan), workspace, keep=plan.keep and known is None)
     if known is None:
         integrate(layers, passes, advance)
     else:
         passes.maps.extend(known)
     hidden_weight, rgb_weight = projection.hidden.weight.T.contiguous(), projection.rgb.weight.T.contiguous()
     for chunk, z in passes:
-        hidden = F.gelu(torch.addmm(projection.hidden.bias, z, hidden_weight))
+        hidden = gelu_(workspace.product(projection.hidden.bias, z, hidden_weight))
         yield chunk, torch.addmm(projection.rgb.bias, hidden, rgb_weight)
         advance(chunk.points)
 
@@ -131,7 +159,7 @@ def integrate_points(layers: Iterable[GalerkinLayer], z: Tensor, chunk: int) -> 
     """The integrals over some points with latent vectors z (n, d_z), which are overwritten."""
     parts: tuple[Tensor, ...] = z.split(chunk)
     pieces: list[Points] = [(Chunk(0, 1, 0, part.shape[0]), part) for part in parts]
-    passes = Passes(lambda: pieces, keep=True)
+    passes = Passes(lambda: pieces, Workspace(z), keep=True)
     passes.kept = pieces
     integrate(layers, passes, lambda _: None)
     return tuple(passes.maps)

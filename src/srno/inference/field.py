@@ -9,7 +9,7 @@ from torch import Tensor
 
 from srno.errors import SRNOError
 from srno.inference.encode import encode
-from srno.inference.engine import Advance, Integrals, Passes, Points, integrate, integrate_points, render
+from srno.inference.engine import Advance, Integrals, Points, integrate_latent, integrate_points, render
 from srno.inference.latent import make_latent
 from srno.inference.memory import default_budget, parse_memory
 from srno.inference.plan import Plan, encoder_rows, plan_render
@@ -166,12 +166,8 @@ class Field:
     def _integrate_exactly(self, model: SRNO, whole: Sampling, cell: Tensor) -> Integrals:
         latent = make_latent(model.lifting, self.features, whole, cell)
 
-        def attempt(plan: Plan) -> Integrals:
-            passes = Passes(lambda: latent.chunks(plan), keep=plan.keep)
-            integrate(model.galerkin_layers(), passes, lambda _: None)
-            return tuple(passes.maps)
-
-        return _with_less_memory(self._plan(whole), attempt)
+        layers = model.galerkin_layers()
+        return _with_less_memory(self._plan(whole), lambda plan: integrate_latent(layers, latent, plan, lambda _: None))
 
     def _lift_points(self, model: SRNO, points: Tensor, cell: Tensor) -> Tensor:
         features = self.features.permute(2, 0, 1).unsqueeze(0)

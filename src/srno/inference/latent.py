@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from srno.inference.plan import Plan
 from srno.inference.sampling import Sampling
-from srno.operator.grid import nearest_pixel, neighbours, offset
+from srno.operator.grid import SHIFT, nearest_pixel, neighbours, offset
 from srno.operator.lifting import FREQUENCIES, InterpolationFreeLifting, NearestLifting, position_embedding
 
 
@@ -55,19 +54,31 @@ class Latent:
     x: AxisWeights
 
     def chunks(self, plan: Plan) -> Iterator[tuple[Chunk, Tensor]]:
-        """All output pixels from top to bottom, each chunk with its z_0 (points, d_z), for the caller to overwrite."""
+        """All output pixels from top to bottom, each chunk with its z_0 (points, d_z).
+
+        The caller may overwrite z_0, and the next chunk does: memory that is asked for anew each time costs more than
+        the arithmetic on it.
+        """
         width = self.x.index.shape[0]
+        rows = min(max(1, plan.chunk // width), self.y.index.shape[0])
+        columns = min(plan.chunk, width)
+        picked = [self.weight.new_empty(rows, self.features.shape[1], *self.stencil) for _ in range(2)]
+        latent = [self.weight.new_empty(rows * columns, self.stencil[-1]) for _ in range(2)]
         for top, bottom in self._bands(plan):
             first = int(self.y.index[top:bottom].min())
             last = int(self.y.index[top:bottom].max()) + 1
             projected = self._project(first, last)
-            rows = max(1, plan.chunk // width)
             for start in range(top, bottom, rows):
                 stop = min(start + rows, bottom)
-                combined = self._combine_rows(projected, start, stop, first)
-                for left in range(0, width, plan.chunk):
-                    chunk = Chunk(start, stop, left, min(left + plan.chunk, width))
-                    yield chunk, self._combine_columns(combined, chunk)
+                combined = self._combine_rows(projected, start, stop, first, picked)
+                for left in range(0, width, columns):
+                    chunk = Chunk(start, stop, left, min(left + columns, width))
+                    yield chunk, self._combine_columns(combined, chunk, latent)
+
+    @property
+    def stencil(self) -> tuple[int, int]:
+        """Columns of the stencil, and d_z."""
+        return self.x.index.shape[1], self.x.summand.shape[1]
 
     def _bands(self, plan: Plan) -> Iterator[tuple[int, int]]:
         """Runs of output rows that need at most plan.strip rows of the picture (or those of a single output row)."""
@@ -84,28 +95,34 @@ class Latent:
         projected = self.features[first:last] @ self.weight.T
         return projected.reshape(last - first, self.features.shape[1], stencil, stencil, -1)
 
-    def _combine_rows(self, projected: Tensor, start: int, stop: int, first: int) -> Tensor:
-        """Sum over the stencil's rows at the picture's own columns → (output rows · w · S, d_z)."""
+    def _combine_rows(self, projected: Tensor, start: int, stop: int, first: int, out: list[Tensor]) -> Tensor:
+        """Sum over the stencil's rows at the picture's own columns → (output rows, w·S, d_z)."""
         index = self.y.index[start:stop] - first
         share = self.y.share[start:stop].reshape(stop - start, -1, 1, 1, 1)
-        combined = projected[:, :, 0].index_select(0, index[:, 0]).mul_(share[:, 0])
+        combined, other = (buffer[: stop - start] for buffer in out)
+        torch.index_select(projected[:, :, 0], 0, index[:, 0], out=combined)
+        combined.mul_(share[:, 0])
         for i in range(1, index.shape[1]):
-            combined.addcmul_(projected[:, :, i].index_select(0, index[:, i]), share[:, i])
+            torch.index_select(projected[:, :, i], 0, index[:, i], out=other)
+            combined.addcmul_(other, share[:, i])
         # the columns' weights sum to one, so what is added here arrives once at every output pixel of the row
         combined.add_(self.y.summand[start:stop].reshape(stop - start, 1, 1, -1))
-        return combined.flatten(0, 2)
+        return combined.flatten(1, 2)
 
-    def _combine_columns(self, combined: Tensor, chunk: Chunk) -> Tensor:
+    def _combine_columns(self, combined: Tensor, chunk: Chunk, out: list[Tensor]) -> Tensor:
         """Sum over the stencil's columns → (points, d_z)."""
-        index, share = self.x.index[chunk.left : chunk.right], self.x.share[chunk.left : chunk.right]
-        stencil = index.shape[1]
-        rows = torch.arange(chunk.bottom - chunk.top, device=index.device) * (self.features.shape[1] * stencil)
-        place = index * stencil + torch.arange(stencil, device=index.device)
-        bags = (rows.reshape(-1, 1, 1) + place).reshape(-1, stencil)
-        weights = share.expand(rows.shape[0], -1, -1).reshape(-1, stencil)
-        z = F.embedding_bag(bags, combined, mode="sum", per_sample_weights=weights)
-        z.reshape(rows.shape[0], -1, z.shape[1]).add_(self.x.summand[chunk.left : chunk.right])
-        return z
+        columns = slice(chunk.left, chunk.right)
+        stencil, d_z = self.stencil
+        place = self.x.index[columns] * stencil + torch.arange(stencil, device=combined.device)
+        share = self.x.share[columns].unsqueeze(-1)
+        shape = (chunk.bottom - chunk.top, chunk.right - chunk.left, d_z)
+        z, other = (buffer[: chunk.points].reshape(shape) for buffer in out)
+        torch.index_select(combined, 1, place[:, 0], out=z)
+        z.mul_(share[:, 0])
+        for j in range(1, stencil):
+            torch.index_select(combined, 1, place[:, j], out=other)
+            z.addcmul_(other, share[:, j])
+        return z.add_(self.x.summand[columns]).flatten(0, 1)
 
 
 def make_latent(
@@ -142,6 +159,6 @@ def _between(coords: Tensor, n: int, weight: Tensor, constant: Tensor) -> AxisWe
 
 def _nearest(coords: Tensor, n: int, weight: Tensor, constant: Tensor) -> AxisWeights:
     """One neighbour on each axis; weight (d_z, 2·FREQUENCIES) is that of its position embedding."""
-    index = nearest_pixel(coords, n)
+    index = nearest_pixel(coords + SHIFT, n)
     embedded = position_embedding(offset(coords, index, n).unsqueeze(-1)).to(weight.dtype)
     return AxisWeights(index.unsqueeze(-1), torch.ones_like(embedded[:, :1]), embedded @ weight.T + constant)

@@ -52,7 +52,12 @@ def moments(kv: Tensor, heads: int) -> Moments:
     wide = torch.promote_types(kv.dtype, torch.float32)
     variance = split.to(wide).square().sum(-1, keepdim=True) / (split.shape[-1] - 1)
     std = variance.clamp(min=1e-30).sqrt()  # at zero the root's gradient would be infinite, and the product NaN
-    unit = split * (1 / (std + EPSILON)).to(kv.dtype)
+    return sum_up(split * (1 / (std + EPSILON)).to(kv.dtype))
+
+
+def sum_up(unit: Tensor) -> Moments:
+    """Unit-variance k̂ and v̂ (B, n, 2, heads, width) → their moments, never below fp32."""
+    wide = torch.promote_types(unit.dtype, torch.float32)
     k, v = unit[:, :, 0].transpose(1, 2), unit[:, :, 1].transpose(1, 2)
     return Moments(torch.matmul(k.transpose(-1, -2), v).to(wide), k.to(wide).sum(2), v.to(wide).sum(2))
 

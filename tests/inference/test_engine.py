@@ -1,0 +1,251 @@
+"""The engine against the textbook forward, and against itself under every plan."""
+
+import threading
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from small_models import random_model
+from srno.config import PRESETS, EDSRConfig, RDNConfig, SRNOConfig
+from srno.errors import SRNOError
+from srno.inference.field import Field, lift
+from srno.inference.plan import Plan
+from srno.operator.build import build
+from srno.operator.grid import cell_of, make_grid
+from srno.operator.model import Model
+
+TEXTBOOK = 1e-4
+"""Largest difference to the textbook forward, in the [-1, 1] range."""
+PLANS = 2e-5
+"""Largest difference between any two plans."""
+
+SMALL = SRNOConfig(encoder=EDSRConfig(channels=8, blocks=2), d_z=32, heads=4, iterations=2, projection_width=24)
+VARIANTS = {
+    "two layers": SMALL,
+    "one layer": SRNOConfig(encoder=EDSRConfig(channels=8, blocks=1), d_z=24, heads=3, iterations=1),
+    "three layers": SRNOConfig(encoder=EDSRConfig(channels=6, blocks=1), d_z=16, heads=2, iterations=3),
+    "nearest": SRNOConfig(encoder=EDSRConfig(channels=8, blocks=1), lifting="nearest", d_z=32, heads=4),
+    "rdn": SRNOConfig(encoder=RDNConfig(channels=8, blocks=2, layers=2, growth=4), d_z=32, heads=4),
+}
+
+
+def picture(height: int, width: int, seed: int = 0) -> Tensor:
+    return torch.rand(1, 3, height, width, generator=torch.Generator().manual_seed(seed)) * 2 - 1
+
+
+@torch.no_grad()
+def textbook(model: Model, image: Tensor, size: tuple[int, int]) -> Tensor:
+    """(3, H, W) by the equations as they stand, without cell clip."""
+    width, height = size
+    cell = cell_of(height / image.shape[-2], width / image.shape[-1])
+    return model(image, make_grid(height, width).unsqueeze(0), cell)[0].permute(2, 0, 1)
+
+
+def largest(a: Tensor, b: Tensor) -> float:
+    return float((a - b).detach().abs().max())
+
+
+sides = st.integers(1, 14)
+outputs = st.integers(1, 40)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(sorted(VARIANTS)), sides, sides, outputs, outputs, st.sampled_from([None, 1 << 20, 3 << 20]))
+def test_any_size_and_budget_gives_the_textbook_picture(
+    variant: str, height: int, width: int, out_height: int, out_width: int, memory: int | None
+):
+    model = random_model(VARIANTS[variant], seed=3, dtype=torch.float32)
+    image = picture(height, width)
+    size = (max(width, out_width), max(height, out_height))
+    rendered = lift(model, image, memory=memory).render(size, cell_clip=False)
+    assert rendered.shape == (3, size[1], size[0])
+    assert largest(rendered, textbook(model, image, size)) < TEXTBOOK
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(sorted(VARIANTS)), st.integers(1, 700), st.integers(1, 12), st.booleans())
+def test_any_plan_gives_the_same_picture(variant: str, chunk: int, strip: int, keep: bool):
+    model = random_model(VARIANTS[variant], seed=4, dtype=torch.float32)
+    field = lift(model, picture(11, 9))
+    sampling = field._sampling((31, 26), None)
+
+    def run(plan: Plan) -> Tensor:
+        out = torch.empty(26, 31, 3)
+        with torch.no_grad():
+            for at, rgb in field._chunks(sampling, plan, None, True, lambda _: None):
+                out[at.top : at.bottom, at.left : at.right] = rgb.reshape(at.bottom - at.top, -1, 3)
+        return out
+
+    assert largest(run(Plan(chunk, strip, keep)), run(Plan(10**6, 10**6, False))) < PLANS
+
+
+@pytest.mark.parametrize("preset", [name for name in PRESETS if "/" not in name and not name.startswith("rdn")])
+def test_presets_agree_with_the_textbook(preset: str):
+    torch.manual_seed(0)
+    model = build(PRESETS[preset]).eval()
+    image = picture(20, 16)
+    assert largest(lift(model, image).render((48, 60), cell_clip=False), textbook(model, image, (48, 60))) < TEXTBOOK
+
+
+@pytest.mark.parametrize("preset", ["liif/light", "lte/light", "metasr/light", "mlp/light", "edsr/x2"])
+def test_rivals_stream_exactly(preset: str):
+    torch.manual_seed(0)
+    model = build(PRESETS[preset]).eval()
+    image = picture(9, 12)
+    size = (24, 18)
+    whole = lift(model, image).render(size, cell_clip=False)
+    assert largest(whole, textbook(model, image, size)) < PLANS
+    assert largest(whole, lift(model, image, memory=1 << 20).render(size, cell_clip=False)) < PLANS
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 40), st.sampled_from(["rdn", "two layers"]))
+def test_encoder_strips_have_exact_halos(rows: int, height: int, variant: str):
+    from srno.inference.encode import encode
+
+    model = random_model(VARIANTS[variant], seed=5, dtype=torch.float32)
+    image = picture(height, 7)
+    with torch.no_grad():
+        assert largest(encode(model.encoder, image, rows), encode(model.encoder, image, height)) < 1e-5
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_a_window_is_cut_out_of_the_whole(data: st.DataObject):
+    width, height = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9))
+    zoom_x, zoom_y = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5))
+    size = (width * zoom_x, height * zoom_y)
+    left, top = data.draw(st.integers(0, size[0] - 1)), data.draw(st.integers(0, size[1] - 1))
+    right, bottom = data.draw(st.integers(left + 1, size[0])), data.draw(st.integers(top + 1, size[1]))
+    field = lift(random_model(SMALL, seed=6, dtype=torch.float32), picture(height, width))
+    region = (left / zoom_x, top / zoom_y, right / zoom_x, bottom / zoom_y)
+    part = field.render((right - left, bottom - top), region=region)
+    assert largest(part, field.render(size)[:, top:bottom, left:right]) < PLANS
+
+
+def test_known_integrals_give_the_same_picture():
+    field = lift(random_model(SMALL, seed=7, dtype=torch.float32), picture(8, 10))
+    integrals = field.integrate((40, 32))
+    assert largest(field.render((40, 32), integrals=integrals), field.render((40, 32))) < PLANS
+    region = (2.5, 1.0, 7.5, 4.0)
+    part = field.render((20, 12), region=region, integrals=integrals)
+    assert largest(part, field.render((20, 12), region=region)) < PLANS
+
+
+def test_points_are_those_of_the_picture():
+    model = random_model(SMALL, seed=8, dtype=torch.float32)
+    field = lift(model, picture(8, 10))
+    grid = make_grid(24, 30)
+    values = field(grid[::5, ::3], torch.tensor([2 / 3, 2 / 3]))
+    assert largest(values.permute(2, 0, 1), field.render((30, 24))[:, ::5, ::3]) < PLANS
+
+
+def test_derivatives_with_respect_to_coordinates():
+    model = random_model(SMALL, seed=9, dtype=torch.float64)
+    field = lift(model, picture(6, 7).double())
+    cell = torch.tensor([0.5, 0.5], dtype=torch.float64)
+    integrals = field.integrate((28, 24))
+    generator = torch.Generator().manual_seed(0)
+    coords = (torch.rand(5, 2, dtype=torch.float64, generator=generator) * 1.6 - 0.8).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: field(x, cell, integrals=integrals), (coords,))
+
+
+def test_quadrature_converges_to_the_exact_integral():
+    field = lift(random_model(SMALL, seed=10, dtype=torch.float32), picture(16, 16))
+    exact = field.render((64, 64))
+    errors = [largest(field.render((64, 64), integral=n), exact) for n in (16, 256, 2048)]
+    assert errors[2] < errors[0] / 3
+    assert largest(field.render((64, 64), integral=64 * 64), exact) == 0
+
+
+def test_cell_clip_holds_the_cell_of_scale_four():
+    model = random_model(SMALL, seed=11, dtype=torch.float32)
+    image = picture(5, 6)
+    clipped = lift(model, image).render((60, 15))
+    with torch.no_grad():
+        expected = model(image, make_grid(15, 60).unsqueeze(0), cell_of(3, 4))[0].permute(2, 0, 1)
+    assert largest(clipped, expected) < TEXTBOOK
+    assert largest(clipped, lift(model, image).render((60, 15), cell_clip=False)) > 1e-3
+
+
+def test_two_threads_render_from_one_field():
+    field = lift(random_model(SMALL, seed=12, dtype=torch.float32), picture(12, 12))
+    sizes = [(24, 24), (30, 17), (50, 40), (13, 48)]
+    alone = [field.render(size) for size in sizes]
+    found: list[list[Tensor]] = [[], []]
+
+    def work(which: int) -> None:
+        for _ in range(5):
+            found[which] = [field.render(size) for size in sizes]
+
+    threads = [threading.Thread(target=work, args=(which,)) for which in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for results in found:
+        assert all(torch.equal(a, b) for a, b in zip(results, alone, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_weights_keep_fp32_statistics(dtype: torch.dtype):
+    model = random_model(SMALL, seed=13, dtype=torch.float32)
+    image = picture(10, 10)
+    exact = lift(model, image).render((40, 40))
+    half = lift(model.to(dtype), image).render((40, 40))
+    assert half.dtype == dtype
+    assert largest(half.float(), exact) < 0.1 * float(exact.abs().max())
+
+
+def test_progress_rises_to_one_and_can_cancel():
+    field = lift(random_model(SMALL, seed=14, dtype=torch.float32), picture(12, 12), memory=1 << 20)
+    seen: list[float] = []
+    field.render((48, 48), progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == pytest.approx(1)
+
+    class CancelledError(Exception):
+        pass
+
+    def cancel(share: float) -> None:
+        if share > 0.5:
+            raise CancelledError
+
+    with pytest.raises(CancelledError):
+        field.render((48, 48), progress=cancel)
+
+
+@pytest.mark.parametrize("region", [(-1, 0, 2, 2), (0, 0, 0, 2), (0, 0, 20, 2), (3, 0, 2, 2)])
+def test_regions_outside_the_picture_are_refused(region: tuple[float, float, float, float]):
+    field = lift(random_model(SMALL, seed=15, dtype=torch.float32), picture(8, 8))
+    with pytest.raises(SRNOError, match="region"):
+        field.render((4, 4), region=region)
+
+
+def test_when_memory_runs_out_the_work_goes_on_in_smaller_pieces(monkeypatch: pytest.MonkeyPatch):
+    """Large products are made to ask for more than any system has, so the refusal that follows is torch's own."""
+    from srno.inference import engine
+
+    field = lift(random_model(SMALL, seed=16, dtype=torch.float32), picture(12, 12))
+    expected = field.render((48, 48))
+    product, refused = engine.torch.addmm, []
+
+    def limited(*args: Tensor, **kwargs: Tensor) -> Tensor:
+        if args[1].shape[0] > 300:
+            refused.append(args[1].shape[0])
+            return torch.empty(1 << 60)
+        return product(*args, **kwargs)
+
+    monkeypatch.setattr(engine.torch, "addmm", limited)
+    assert largest(field.render((48, 48)), expected) < PLANS
+    assert refused
+
+
+def test_field_is_immutable():
+    field = lift(random_model(SMALL, seed=17, dtype=torch.float32), picture(4, 4))
+    assert isinstance(field, Field)
+    with pytest.raises(AttributeError):
+        field.image = picture(4, 4)  # type: ignore[misc]
