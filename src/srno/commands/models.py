@@ -2,7 +2,7 @@
 
 import json
 import sys
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -32,15 +32,20 @@ def models(*, as_json: Annotated[bool, Parameter(name="--json", negative="")] = 
     for model in shipped:
         name = model.path.stem + (" (default)" if model.path.stem == DEFAULT else "")
         table.add_row(
-            name, f"{model.parameters:,}", model.card.licence, _results(model.card.results), model.card.recipe
+            name,
+            f"{model.parameters:,}",
+            model.card.licence,
+            _results(model.card.results),
+            model.card.recipe.partition(";")[0],
         )
     Console().print(table)
 
 
-def _results(results: dict[str, dict[str, object]]) -> str:
+def _results(results: dict[str, Any]) -> str:
     """One line per set: Set5 ×2 37.60 ×3 33.85."""
     lines: list[str] = []
     for name, scores in results.items():
-        numbers = [f"{scale} {value:.2f}" for scale, value in scores.items() if isinstance(value, float)]
-        lines.append(f"{name} {' '.join(numbers)}")
+        if isinstance(scores, dict):
+            numbers = cast(dict[str, float], scores).items()
+            lines.append(" ".join([name, *(f"×{scale.removeprefix('x')} {value:.2f}" for scale, value in numbers)]))
     return "\n".join(lines)

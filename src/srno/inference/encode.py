@@ -21,12 +21,15 @@ def encode(encoder: EDSR | RDN, image: Tensor, rows: int) -> Tensor:
 
     A strip sees `halo` rows beyond each edge, so that its features are those of the whole picture.
     """
-    height = image.shape[-2]
+    height, width = image.shape[-2:]
     image = image.contiguous(memory_format=torch.channels_last)
-    strips: list[Tensor] = []
+    features: Tensor | None = None
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
         first, last = max(0, top - encoder.halo), min(height, bottom + encoder.halo)
-        strip = encoder(image[:, :, first:last])[0, :, top - first : bottom - first]
-        strips.append(strip.permute(1, 2, 0).contiguous())
-    return torch.cat(strips)
+        strip = encoder(image[:, :, first:last])[0, :, top - first : bottom - first].permute(1, 2, 0)
+        if features is None:
+            features = strip.new_empty(height, width, strip.shape[-1])
+        features[top:bottom] = strip
+    assert features is not None
+    return features

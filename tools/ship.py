@@ -1,0 +1,67 @@
+"""Put a run's weights into the package, with a card that says what they are and what they score.
+
+    python tools/ship.py runs/light/best.safetensors light --data ../shared/data/eval --sets Set5 Set14 B100 --scales 2,3,4
+
+The scores are measured here, under the `benchmark` protocol; nothing on the card is typed in but data and licence.
+"""
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from srno.checkpoints.catalogue import read_checkpoint
+from srno.checkpoints.native import Card, write_checkpoint
+from srno.evaluation.datasets import find_sets
+from srno.evaluation.evaluate import evaluate
+from srno.evaluation.protocols import PROTOCOLS, parse_scales
+from srno.inference.upscaler import Upscaler
+from srno.training.run import Run
+
+WEIGHTS = Path(__file__).parents[1] / "src" / "srno" / "weights"
+DATA = (
+    "470 crops of 512×512 from photographs (Cloudinary CID22, CLIC 2025, gb82, wallpapers of Ubuntu Budgie, Buddies of "
+    "Budgie, elementary, Solus, deepin, Fedora, GNOME and Debian, metadata-extractor samples) and the 100 pictures of "
+    "General-100. Licences of the pictures: CC0, public domain, CC BY, CC BY-SA, Unsplash, free to use; General-100 for "
+    "research. None of them is in an evaluation set."
+)
+LICENCE = "MIT; the training pictures keep their own licences (see data)"
+
+
+def scores(path: Path, data: Path, names: list[str], scales: str) -> dict[str, dict[str, float]]:
+    """{set: {"x2": PSNR, …}}"""
+    upscaler = Upscaler(read_checkpoint(path).model())
+    results: dict[str, dict[str, float]] = {}
+    for name in names:
+        (pictures,) = find_sets(data / name)
+        evaluation = evaluate(upscaler, pictures, parse_scales(scales), PROTOCOLS["benchmark"], model=path.stem)
+        results[name] = {f"x{scale}": round(score.psnr, 3) for scale, score in evaluation.mean.items()}
+        print(name, results[name], flush=True)  # noqa: T201
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("weights", type=Path)
+    parser.add_argument("name")
+    parser.add_argument("--data", type=Path, required=True, help="folder that holds the evaluation sets")
+    parser.add_argument("--sets", nargs="+", default=["Set5", "Set14", "B100"])
+    parser.add_argument("--scales", default="2,3,4")
+    arguments = parser.parse_args()
+
+    checkpoint = read_checkpoint(arguments.weights)
+    config = json.loads((Run(arguments.weights.parent).folder / "config.json").read_text())
+    settings = {key: value for key, value in config.items() if key not in ("data", "validation", "init")}
+    card = Card(
+        name=arguments.name,
+        licence=LICENCE,
+        data=DATA,
+        recipe=f"{checkpoint.card.recipe}; settings {json.dumps(settings)}",
+        results=scores(arguments.weights, arguments.data, arguments.sets, arguments.scales)
+        | {"protocol": str(PROTOCOLS["benchmark"])},
+    )
+    write_checkpoint(replace(checkpoint, card=card), WEIGHTS / f"{arguments.name}.safetensors")
+
+
+if __name__ == "__main__":
+    main()
