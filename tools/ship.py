@@ -1,6 +1,6 @@
 """Put a run's weights into the package, with a card that says what they are and what they score.
 
-    python tools/ship.py runs/light/best.safetensors light --data ../shared/data/eval --sets Set5 Set14 B100 --scales 2,3,4
+    python tools/ship.py runs/light/best.safetensors light --data EVALUATION --sets Set5 Set14 B100 --scales 2,3,4
 
 The scores are measured here, under the `benchmark` protocol; nothing on the card is typed in but data and licence.
 """
@@ -22,8 +22,8 @@ WEIGHTS = Path(__file__).parents[1] / "src" / "srno" / "weights"
 DATA = (
     "470 crops of 512×512 from photographs (Cloudinary CID22, CLIC 2025, gb82, wallpapers of Ubuntu Budgie, Buddies of "
     "Budgie, elementary, Solus, deepin, Fedora, GNOME and Debian, metadata-extractor samples) and the 100 pictures of "
-    "General-100. Licences of the pictures: CC0, public domain, CC BY, CC BY-SA, Unsplash, free to use; General-100 for "
-    "research. None of them is in an evaluation set."
+    "General-100. Licences of the pictures: CC0, public domain, CC BY, CC BY-SA, Unsplash, free to use; General-100 "
+    "for research. None of them is in an evaluation set."
 )
 LICENCE = "MIT; the training pictures keep their own licences (see data)"
 
