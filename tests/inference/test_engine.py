@@ -11,7 +11,7 @@ from torch import Tensor
 from small_models import random_model
 from srno.config import PRESETS, EDSRConfig, RDNConfig, SRNOConfig
 from srno.errors import SRNOError
-from srno.inference.field import Field, lift
+from srno.inference.field import Field, lift, low_discrepancy
 from srno.inference.plan import Plan
 from srno.operator.build import build
 from srno.operator.grid import cell_of, make_grid
@@ -160,6 +160,17 @@ def test_quadrature_converges_to_the_exact_integral():
     errors = [largest(field.render((64, 64), integral=n), exact) for n in (16, 256, 2048)]
     assert errors[2] < errors[0] / 3
     assert largest(field.render((64, 64), integral=64 * 64), exact) == 0
+
+
+@pytest.mark.parametrize("size", [(512, 512), (288, 352), (7, 4096), (1, 1)])
+def test_quadrature_points_are_even_over_the_grid_and_within_picture_pixels(size: tuple[int, int]):
+    rows, columns = low_discrepancy(4096, size, torch.device("cpu"))
+    assert 0 <= int(rows.min()) <= int(rows.max()) < size[0]
+    assert 0 <= int(columns.min()) <= int(columns.max()) < size[1]
+    if min(size) >= 64:
+        for step in (1, 64):  # places within a pixel at ×4, then quarters of the picture
+            cells = (rows // step % 4) * 4 + columns // step % 4
+            assert torch.bincount(cells, minlength=16).float().div(4096 / 16).sub(1).abs().max() < 0.2
 
 
 def test_cell_clip_holds_the_cell_of_scale_four():

@@ -32,6 +32,8 @@ Progress: TypeAlias = Callable[[float], None]
 """Called with the share of the work that is done; may raise to cancel it."""
 Result = TypeVar("Result")
 
+PLASTIC = 1.324717957244746
+"""The real root of x³ = x + 1."""
 ENCODER_SHARE = 0.5
 """Part of the budget that the encoder's activations may take."""
 
@@ -196,10 +198,14 @@ def lift(model: Model, image: Tensor, *, memory: int | str | None = None) -> Fie
 
 
 def low_discrepancy(n: int, size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Rows and columns (n,) of pixels that are spread evenly over a grid (height, width)."""
-    points = torch.quasirandom.SobolEngine(2).draw(n, dtype=torch.float64).to(device)
-    rows, columns = (points[:, i].mul(size[i]).long().clamp(max=size[i] - 1) for i in (0, 1))
-    return rows, columns
+    """Rows and columns (n,) of pixels that are spread evenly over a grid (height, width).
+
+    The sequence turns by irrational steps (Roberts' R₂). Sobol's points are dyadic: on grids whose sides are multiples
+    of powers of two they miss some places within a pixel of the picture altogether, however many there are.
+    """
+    count = torch.arange(1, n + 1, dtype=torch.float64, device=device)
+    rows, columns = ((0.5 + count * PLASTIC**-power) % 1 for power in (1, 2))
+    return (rows * size[0]).long(), (columns * size[1]).long()
 
 
 def _advance(progress: Progress | None, total: int) -> Advance:
