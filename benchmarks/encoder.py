@@ -1,0 +1,65 @@
+"""The encoder in inference: memory layout, relu in place, and what it takes of a whole render.
+
+    python benchmarks/encoder.py
+
+The engine uses channels_last and relu in place; this shows what each is worth. Interleaved, best of several.
+"""
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from srno.config import preset
+from srno.evaluation.cost import profile
+from srno.inference.field import lift
+from srno.operator.build import build
+from srno.operator.edsr import EDSR
+
+SIZES = (64, 96, 256)
+REPEATS = 7
+
+
+def relu_in_new_memory(encoder: EDSR, image: Tensor) -> Tensor:
+    """The same encoder with relu that allocates."""
+    x = shallow = encoder.head(image)
+    for block in encoder.blocks:
+        x = block.conv2(torch.relu(block.conv1(x))) + x
+    return shallow + encoder.tail(x)
+
+
+@torch.no_grad()
+def measure(name: str, side: int) -> str:
+    """One line for a preset and a picture of side²."""
+    model = build(preset(name)).eval()
+    encoder = model.encoder
+    assert isinstance(encoder, EDSR)
+    planar = torch.rand(1, 3, side, side) * 2 - 1
+    last = planar.contiguous(memory_format=torch.channels_last)
+    ways: dict[str, Callable[[], object]] = {
+        "planar": lambda: encoder(planar),
+        "channels_last": lambda: encoder(last),
+        "channels_last, relu in new memory": lambda: relu_in_new_memory(encoder, last),
+        "whole render at ×4": lambda: lift(model, planar).render((4 * side, 4 * side)),
+    }
+    best = dict.fromkeys(ways, float("inf"))
+    for _ in range(REPEATS):
+        for way, run in ways.items():
+            start = time.perf_counter()
+            run()
+            best[way] = min(best[way], time.perf_counter() - start)
+    flops = profile(model.config, (side, side), (8, 8)).parts["encoder"].flops
+    rates = ", ".join(f"{way} {flops / best[way] / 1e9:.0f}" for way in list(ways)[:3])
+    share = best["channels_last"] / best["whole render at ×4"]
+    return f"{name} {side}²: GFLOP/s: {rates}; {100 * share:.0f} % of a render at ×4"
+
+
+def main() -> None:
+    for name in ("edsr-baseline", "light"):
+        for side in SIZES:
+            print(measure(name, side), flush=True)
+
+
+if __name__ == "__main__":
+    main()
