@@ -11,9 +11,15 @@ from srno.errors import SRNOError
 USAGE = 2
 
 COMMANDS = {
+    "upscale": "Enlarge pictures by any factor, or to any size.",
     "train": "Train a model on a folder of pictures.",
     "models": "List the models that come with the package.",
     "convert": "Turn a public checkpoint (.pth) into our format.",
+    "evaluate": "Score a model on sets of pictures under a named protocol.",
+    "compare": "Set models beside each other, in a table and as close-ups.",
+    "bench": "Time models beside each other.",
+    "reproduce": "The paper's tables and figures again, with what is there to make them from.",
+    "serve": "Fly into a picture, on a page in the browser.",
     "profile": "Count a model's parameters and FLOPs.",
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from srno.inference.ensemble import render_ensemble
 from srno.inference.field import Integral
 from srno.operator.model import Model
 
@@ -17,6 +18,7 @@ class Upscaler:
     model: Model
     integral: Integral = "exact"
     memory: int | None = None
+    ensemble: bool = False
 
     def __call__(
         self,
@@ -27,6 +29,10 @@ class Upscaler:
         cell_clip: bool,
     ) -> NDArray[np.float32]:
         """`lr` (h, w, 3) in [0, 1] → (*size, 3), not clamped; `size` is (height, width)."""
-        field = self.model.lift(torch.from_numpy(lr).permute(2, 0, 1) * 2 - 1, memory=self.memory)
-        rgb = field.render((size[1], size[0]), integral=self.integral, cell_clip=cell_clip)
+        image, wanted = torch.from_numpy(lr).permute(2, 0, 1) * 2 - 1, (size[1], size[0])
+        integral, memory = self.integral, self.memory
+        if self.ensemble:
+            rgb = render_ensemble(self.model, image, wanted, integral=integral, memory=memory, cell_clip=cell_clip)
+        else:
+            rgb = self.model.lift(image, memory=memory).render(wanted, integral=integral, cell_clip=cell_clip)
         return (rgb.permute(1, 2, 0).float() * 0.5 + 0.5).cpu().numpy()

@@ -1,0 +1,49 @@
+"""What the head of a picture file says: its format and its size when upright. Nothing is decoded."""
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyvips
+from PIL.BmpImagePlugin import BmpImageFile
+from PIL.GifImagePlugin import GifImageFile
+
+from srno.imaging.formats import Format, sniff
+
+
+@dataclass(frozen=True)
+class Head:
+    """Format, and (width, height) as it will be seen."""
+
+    format: Format
+    size: tuple[int, int]
+
+
+def read_head(source: Path | bytes) -> Head | None:
+    """None where there is no saying; whoever reads the file in earnest will find out why."""
+    try:
+        start = source[:256] if isinstance(source, bytes) else _start(source)
+        kind = sniff(start)
+        return None if kind is None else Head(kind, _size(source, kind))
+    except Exception:  # decoders raise whatever they stumble over in a damaged file
+        return None
+
+
+def _start(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(256)
+
+
+def _size(source: Path | bytes, kind: Format) -> tuple[int, int]:
+    if kind == "BMP" or kind == "GIF":
+        opened: Any = io.BytesIO(source) if isinstance(source, bytes) else source
+        with (BmpImageFile if kind == "BMP" else GifImageFile)(opened) as image:
+            return image.size
+    if isinstance(source, bytes):
+        image: Any = pyvips.Image.new_from_buffer(source, "", access="sequential")
+    else:
+        # Not by its name, in which libvips would take brackets for options.
+        image = pyvips.Image.new_from_source(pyvips.Source.new_from_file(str(source)), "", access="sequential")
+    turned = kind != "AVIF" and image.get_typeof("orientation") and image.get("orientation") >= 5
+    return (image.height, image.width) if turned else (image.width, image.height)

@@ -1,0 +1,103 @@
+"""Which pictures are meant: files, folders, patterns, and `-` for standard input."""
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from srno.errors import SRNOError
+from srno.imaging.formats import CAPABILITIES
+
+STDIN = "-"
+SUFFIXES = frozenset(suffix for capability in CAPABILITIES.values() for suffix in capability.suffixes)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A picture to read."""
+
+    path: Path | None
+    """None is standard input."""
+    relative: Path
+    """Its place in the tree that it was found in; the name alone where it was named."""
+
+    @property
+    def name(self) -> str:
+        return "standard input" if self.path is None else str(self.path)
+
+
+def find_sources(inputs: Iterable[str], *, recursive: bool = False, besides: Path | None = None) -> list[Source]:
+    """The pictures behind `inputs`, each once, in the order given and by name within a folder.
+
+    Folders are looked into, with `recursive` all the way down, except for the folder `besides`, where results go.
+    """
+    found: dict[Path | None, Source] = {}
+    for text in inputs:
+        before = len(found)
+        for source in _expand(text, recursive, besides):
+            found.setdefault(source.path and source.path.resolve(), source)
+        if len(found) == before and not any(True for _ in _expand(text, recursive, besides)):
+            raise SRNOError(_nothing(text, recursive))
+    if not found:
+        raise SRNOError("no pictures given; name files, folders or patterns, or - for standard input")
+    return list(found.values())
+
+
+def _expand(text: str, recursive: bool, besides: Path | None) -> Iterator[Source]:
+    path = Path(text)
+    if text == STDIN:
+        yield Source(None, Path("stdin"))
+    elif path.is_dir():
+        yield from (Source(file, file.relative_to(path)) for file in _pictures(path, recursive, besides))
+    elif path.exists():
+        yield Source(path, Path(path.name))
+    elif glob.has_magic(text):
+        root = _fixed_part(path)
+        yield from (Source(file, file.relative_to(root)) for file in _matches(root, path.relative_to(root)))
+    elif text.startswith("-"):
+        raise SRNOError(f"unknown option {text}; a file of that name would be ./{text}")
+    else:
+        raise SRNOError(f"{text}: no such file or folder")
+
+
+def _pictures(folder: Path, recursive: bool, besides: Path | None) -> Iterator[Path]:
+    for here, folders, files in os.walk(folder, onerror=_refuse):
+        below = (name for name in folders if recursive and not name.startswith("."))
+        folders[:] = sorted(name for name in below if besides is None or not _same(Path(here, name), besides))
+        yield from (Path(here, name) for name in sorted(files) if _is_picture(name))
+
+
+def _matches(root: Path, pattern: Path) -> Iterator[Path]:
+    try:
+        files = sorted(root.glob(str(pattern)))
+    except ValueError as error:  # such as a**b
+        raise SRNOError(f"{root / pattern}: {error}") from None
+    yield from (file for file in files if _is_picture(file.name) and file.is_file())
+
+
+def _is_picture(name: str) -> bool:
+    """By its suffix; hidden files are left out."""
+    return not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
+def _refuse(error: OSError) -> None:
+    raise SRNOError(f"{error.filename}: cannot look into this folder ({error.strerror})")
+
+
+def _fixed_part(pattern: Path) -> Path:
+    """The folder before the first part with a wildcard."""
+    parts = pattern.parts[:-1]
+    fixed = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return Path(*parts[:fixed])
+
+
+def _nothing(text: str, recursive: bool) -> str:
+    if not Path(text).is_dir():
+        return f"no picture matches {text!r}"
+    advice = "" if recursive else "; -r looks into the folders below as well"
+    return f"{text}: no pictures in this folder ({', '.join(sorted(SUFFIXES))}){advice}"

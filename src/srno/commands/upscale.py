@@ -1,0 +1,231 @@
+"""srno upscale"""
+
+import json
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Group, Parameter
+
+from srno.errors import SRNOError
+from srno.inference.sizes import Request, make_request
+
+if TYPE_CHECKING:
+    from srno.batch.jobs import Batch
+    from srno.batch.naming import Naming
+    from srno.batch.run import Work
+
+SOME_FAILED = 1
+INTERRUPTED = 130
+
+SIZE = Group("Size", sort_key=1)
+INPUT = Group("Input", sort_key=2)
+OUTPUT = Group("Output", sort_key=3)
+MODEL = Group("Model and device", sort_key=4)
+RUNNING = Group("While it runs", sort_key=5)
+
+
+ABOUT = """\
+PNG, JPEG, WebP, TIFF, BMP, GIF (first frame) and AVIF are read, with 8 or 16 bits per channel. Transparency, profile
+and EXIF stay. A picture that fails does not stop the others.
+
+Exit codes: 0 all good, 1 some pictures failed, 2 wrong usage, 130 interrupted.
+
+`srno upscale cat.jpg -s 4`
+
+`srno upscale photos -r -o large --size 3840x2160 --fit cover --skip-existing`
+"""
+
+upscale = App(name="upscale", help_epilogue=ABOUT)
+
+
+def flag(*names: str, group: Group) -> Parameter:
+    """A switch that is off unless given."""
+    return Parameter(name=names, group=group, negative="", show_default=False)
+
+
+def option(*names: str, group: Group, hyphen: bool = False, show_default: bool | None = None) -> Parameter:
+    """A value; with `hyphen` it may be `-`."""
+    return Parameter(name=names, group=group, negative="", allow_leading_hyphen=hyphen, show_default=show_default)
+
+
+@upscale.default
+def run_upscale(
+    *inputs: Annotated[str, Parameter(group=INPUT, allow_leading_hyphen=True)],
+    more: Annotated[tuple[str, ...], option("--input", "-i", group=INPUT, hyphen=True, show_default=False)] = (),
+    recursive: Annotated[bool, flag("--recursive", "-r", group=INPUT)] = False,
+    scale: Annotated[str | None, option("--scale", "-s", group=SIZE)] = None,
+    size: Annotated[str | None, option("--size", group=SIZE)] = None,
+    fit: Annotated[Literal["contain", "cover", "stretch"] | None, option("--fit", group=SIZE)] = None,
+    width: Annotated[int | None, option("--width", group=SIZE)] = None,
+    height: Annotated[int | None, option("--height", group=SIZE)] = None,
+    output: Annotated[str | None, option("--output", "-o", group=OUTPUT, hyphen=True)] = None,
+    format_name: Annotated[str | None, option("--format", "-f", group=OUTPUT)] = None,
+    quality: Annotated[int | None, option("--quality", "-q", group=OUTPUT)] = None,
+    bit_depth: Annotated[Literal["keep", "8", "16"], option("--bit-depth", group=OUTPUT)] = "keep",
+    no_metadata: Annotated[bool, flag("--no-metadata", group=OUTPUT)] = False,
+    skip_existing: Annotated[bool, flag("--skip-existing", group=OUTPUT)] = False,
+    overwrite: Annotated[bool, flag("--overwrite", group=OUTPUT)] = False,
+    model: Annotated[str, option("--model", "-m", group=MODEL)] = "default",
+    device: Annotated[str, option("--device", "-d", group=MODEL)] = "auto",
+    ensemble: Annotated[bool, flag("--ensemble", "-x", group=MODEL)] = False,
+    alpha: Annotated[Literal["operator", "bicubic"], option("--alpha", group=MODEL)] = "operator",
+    integral: Annotated[str, option("--integral", group=MODEL)] = "auto",
+    threads: Annotated[int | None, option("--threads", group=MODEL)] = None,
+    memory: Annotated[str | None, option("--memory", group=MODEL)] = None,
+    verbose: Annotated[bool, flag("--verbose", "-v", group=RUNNING)] = False,
+    as_json: Annotated[bool, flag("--json", group=RUNNING)] = False,
+) -> None:
+    """Enlarge pictures by any factor, or to any size.
+
+    Parameters
+    ----------
+    inputs
+        Files, folders, quoted patterns such as `'photos/**/*.jpg'`, or - for standard input.
+    more
+        The same as naming it without -i.
+    recursive
+        Look into the folders below as well; the tree is kept.
+    scale
+        A factor such as 3.7, or two for width and height such as 2x3; 2 if no size is given. Sides round to the nearest
+        pixel. Below 1 pictures are reduced by a bicubic filter instead: the model only enlarges.
+    size
+        WIDTHxHEIGHT, such as 3840x2160.
+    fit
+        How --size is meant: contain, into the box and in proportion (the default); cover, filling the box, the rest cut
+        off evenly; stretch, out of proportion.
+    width
+        Width in pixels; the height follows.
+    height
+        Height in pixels; the width follows.
+    output
+        A file, a folder (same tree and names), a template such as `'big/{stem}_{scale}x.{ext}'` (also `{width}`,
+        `{height}`), or - for standard output. Unless given, `{stem}_{scale}x.{ext}` beside the input, or - for -.
+    format_name
+        png, jpeg, webp, tiff, bmp, gif or avif. Unless given, the output's suffix decides; then PNG, JPEG and TIFF stay
+        what they are, and all else becomes PNG, since its own format would hurt: GIF has 256 colours, WebP halves the
+        resolution of colour, AVIF is written with 8 bits, BMP has no alpha.
+    quality
+        1 to 100, of JPEG, WebP (100 is lossless) and AVIF; 95 unless given.
+    bit_depth
+        Bits per channel: as in the input, 8 or 16.
+    no_metadata
+        Leave out EXIF, resolution and profile; the colours are converted to sRGB so that they look the same.
+    skip_existing
+        Leave alone what has been done: a second run finishes a folder.
+    overwrite
+        Replace files that exist; without one of these two they are refused.
+    model
+        A shipped model (see `srno models`) or a checkpoint.
+    device
+        auto, cpu, cuda or mps.
+    ensemble
+        Mean over the eight flips and rotations: a little better, eight times slower.
+    alpha
+        How transparency is enlarged.
+    integral
+        exact, a number of points to estimate the kernel integral from, or auto.
+    threads
+        CPU threads; all cores unless given.
+    memory
+        What may be used beside picture and output, such as 2G; half of what is free unless given.
+    verbose
+        Tell of every picture: sizes, time and memory.
+    as_json
+        Print one JSON object per picture on standard output, and no progress.
+    """
+    with _interruptible():
+        request = make_request(scale, size, width, height, fit)
+        if quality is not None and not 1 <= quality <= 100:
+            raise SRNOError(f"--quality {quality}: it must be from 1 to 100")
+        if skip_existing and overwrite:
+            raise SRNOError("--skip-existing and --overwrite contradict each other; leave one out")
+
+        from srno.batch.naming import parse_output
+
+        names = [*more, *inputs]
+        bits = None if bit_depth == "keep" else int(bit_depth)
+        naming = parse_output(output, format_name, bits, names)
+        _check_stdout(naming, as_json)
+        existing = "skip" if skip_existing else "overwrite" if overwrite else "refuse"
+        batch = _plan(names, recursive, request, naming, existing)
+        _set_threads(threads)
+
+        from srno.batch.run import Work
+        from srno.checkpoints.catalogue import find
+        from srno.inference.method import make_method
+
+        method = make_method(model, device=device, ensemble=ensemble, alpha=alpha, integral=integral, memory=memory)
+        work = Work(
+            request=request,
+            method=method,
+            model=model if Path(model).is_file() else find(model).stem,
+            bits=bits,
+            quality=quality,
+            metadata=not no_metadata,
+        )
+        failed = _go(batch, work, verbose, as_json)
+    if failed:
+        sys.exit(SOME_FAILED)
+
+
+def _plan(
+    names: list[str],
+    recursive: bool,
+    request: Request,
+    naming: "Naming",
+    existing: Literal["refuse", "skip", "overwrite"],
+) -> "Batch":
+    from srno.batch.jobs import plan_batch
+    from srno.batch.sources import STDIN, find_sources
+
+    sources = find_sources(names, recursive=recursive, besides=naming.folder)
+    if STDIN in names and sys.stdin.isatty():
+        raise SRNOError("- is standard input, which is a terminal; send a picture in, such as: srno upscale - < in.png")
+    stdin = sys.stdin.buffer.read() if STDIN in names else None
+    return plan_batch(sources, stdin, request, naming, existing)
+
+
+def _go(batch: "Batch", work: "Work", verbose: bool, as_json: bool) -> bool:
+    """Do it all; whether some pictures failed."""
+    from srno.batch.run import run
+    from srno.batch.view import View
+
+    failed = False
+    with View(batch, bars=not as_json, verbose=verbose) as view:
+        if verbose:
+            view.say(f"model {work.model} on {next(work.method.model.parameters()).device}")
+        for outcome in run(batch, work, view):
+            failed |= outcome.status == "failed"
+            if as_json:
+                sys.stdout.write(json.dumps(outcome.to_dict()) + "\n")
+                sys.stdout.flush()
+    return failed
+
+
+def _check_stdout(naming: "Naming", as_json: bool) -> None:
+    if naming.stdout and as_json:
+        raise SRNOError("--json and a picture cannot both go to standard output; give --output FILE")
+    if naming.stdout and sys.stdout.isatty():
+        raise SRNOError("standard output is a terminal; send it somewhere, such as: srno upscale - > out.png")
+
+
+def _set_threads(threads: int | None) -> None:
+    import torch
+
+    if threads is not None and threads < 1:
+        raise SRNOError(f"--threads {threads}: it must be at least 1")
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Ctrl-C is no error: what is whole stays, and nothing half done is left."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write("srno: interrupted\n")
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,61 @@
+"""Self-ensemble: the mean over the eight flips and rotations of a picture, one field in memory at a time."""
+
+from dataclasses import dataclass
+from itertools import product
+
+from torch import Tensor
+
+from srno.inference.field import Integral, Progress
+from srno.operator.model import Model
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """One of the eight ways to lay a rectangle on its grid: rows and columns swapped or not, then mirrored or not."""
+
+    swap: bool
+    flips: tuple[int, ...]
+    """Axes of (3, h, w) that are mirrored."""
+
+    def apply(self, image: Tensor) -> Tensor:
+        """(3, h, w) → (3, h, w) or (3, w, h)."""
+        return (image.transpose(1, 2) if self.swap else image).flip(self.flips)
+
+    def undo(self, image: Tensor) -> Tensor:
+        """Back from what `apply` gave, at any scale."""
+        image = image.flip(self.flips)
+        return image.transpose(1, 2) if self.swap else image
+
+    def size(self, size: tuple[int, int]) -> tuple[int, int]:
+        """What a size becomes."""
+        return (size[1], size[0]) if self.swap else size
+
+
+SYMMETRIES = tuple(Symmetry(swap, flips) for swap, flips in product((False, True), ((), (1,), (2,), (1, 2))))
+
+
+def render_ensemble(
+    model: Model,
+    image: Tensor,
+    size: tuple[int, int],
+    *,
+    integral: Integral = "exact",
+    memory: int | None = None,
+    cell_clip: bool = True,
+    progress: Progress | None = None,
+) -> Tensor:
+    """A picture (3, h, w) in [-1, 1] at `size` = (width, height), the mean of eight: (3, height, width)."""
+    total: Tensor | None = None
+    for i, symmetry in enumerate(SYMMETRIES):
+        field = model.lift(symmetry.apply(image), memory=memory)
+        part = part_of(progress, i, len(SYMMETRIES))
+        one = field.render(symmetry.size(size), integral=integral, cell_clip=cell_clip, progress=part)
+        one = symmetry.undo(one)
+        total = one.contiguous() if total is None else total.add_(one)
+    assert total is not None
+    return total.div_(len(SYMMETRIES))
+
+
+def part_of(progress: Progress | None, index: int, count: int) -> Progress | None:
+    """Progress of the piece `index` out of `count` equal ones."""
+    return None if progress is None else lambda share: progress((index + share) / count)

@@ -1,0 +1,58 @@
+"""How pictures are enlarged, from the words that the API and the command line share."""
+
+from pathlib import Path
+from typing import TypeAlias, get_args
+
+from srno.checkpoints.catalogue import load
+from srno.errors import SRNOError
+from srno.inference.device import choose_device
+from srno.inference.enlarge import AlphaBy, Method
+from srno.inference.field import Integral
+from srno.inference.memory import parse_memory
+from srno.operator.model import Model
+
+ModelLike: TypeAlias = str | Path | Model
+
+AUTO_INTEGRAL: Integral = "exact"
+"""What `auto` stands for."""
+
+
+def make_method(
+    model: ModelLike = "default",
+    *,
+    device: str = "auto",
+    ensemble: bool = False,
+    alpha: AlphaBy = "operator",
+    integral: str | int = "auto",
+    memory: int | str | None = None,
+) -> Method:
+    """Load the model, unless it is one, and check the rest."""
+    if alpha not in get_args(AlphaBy):
+        raise SRNOError(f"alpha {alpha!r}: choose {' or '.join(get_args(AlphaBy))}")
+    return Method(
+        integral=_integral(integral),
+        memory=None if memory is None else parse_memory(memory),
+        model=_place(model, device),
+        ensemble=ensemble,
+        alpha=alpha,
+    )
+
+
+def _integral(given: str | int) -> Integral:
+    if given == "auto":
+        return AUTO_INTEGRAL
+    if given == "exact":
+        return "exact"
+    if not str(given).isdecimal() or int(given) < 1:
+        raise SRNOError(f"integral {given!r}: choose auto, exact or a number of points, such as 16384")
+    return int(given)
+
+
+def _place(model: ModelLike, device: str) -> Model:
+    if not isinstance(model, Model):
+        return load(model, device=choose_device(device))
+    here = next(model.parameters()).device
+    # To move it would change what the caller holds.
+    if device != "auto" and choose_device(device).type != here.type:
+        raise SRNOError(f"device {device!r}: the model is on {here.type}; move it with model.to({device!r})")
+    return model

@@ -1,0 +1,141 @@
+"""Which size a picture is to get, to the pixel: by factors, a box, a width or a height. Sizes are (width, height)."""
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
+
+from srno.errors import SRNOError
+
+Size: TypeAlias = tuple[int, int]
+Fit: TypeAlias = Literal["contain", "cover", "stretch"]
+"""Inside a box, filling it with the rest cut off, or exactly so and out of proportion."""
+
+DEFAULT_SCALE = 2
+LARGEST = 2**31 - 1
+"""Pixels per side that any format can hold."""
+
+_FACTOR = r"(\d+(?:\.\d*)?|\.\d+)"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a picture goes."""
+
+    source: Size
+    size: Size
+    """Of the output."""
+    whole: Size
+    """Of the whole picture at the new scale; more than `size` only where `cover` cuts something off."""
+    factors: tuple[Fraction, Fraction]
+    """Of width and height, before sizes were rounded to pixels."""
+
+    @property
+    def origin(self) -> Size:
+        """(left, top) of the output in the whole picture: the middle stays."""
+        return (self.whole[0] - self.size[0]) // 2, (self.whole[1] - self.size[1]) // 2
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The factors, as numbers."""
+        return float(self.factors[0]), float(self.factors[1])
+
+    @property
+    def label(self) -> str:
+        """The factors for people: 3.7, or 2x3 where they differ."""
+        x, y = (f"{factor:.4g}" for factor in self.scale)
+        return x if x == y else f"{x}x{y}"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: factors, or a box of which one side may be open."""
+
+    factors: tuple[Fraction, Fraction] | None = None
+    box: tuple[int | None, int | None] = (None, None)
+    fit: Fit = "contain"
+
+    def target(self, source: Size) -> Target:
+        """What it means for a picture of this size; every side gets at least one pixel."""
+        factors = self.factors or self._fitted(source)
+        whole = _pixels(source[0] * factors[0]), _pixels(source[1] * factors[1])
+        if max(whole) > LARGEST:
+            raise SRNOError(f"an output of {whole[0]}×{whole[1]} pixels is more than any format holds")
+        width, height = self.box
+        covered = (width, height) if self.fit == "cover" and width and height else whole
+        return Target(source, covered, whole, factors)
+
+    def _fitted(self, source: Size) -> tuple[Fraction, Fraction]:
+        x, y = (None if side is None else Fraction(side, n) for side, n in zip(self.box, source, strict=True))
+        if x is None or y is None:
+            only = x or y or Fraction(1)
+            return only, only
+        if self.fit == "stretch":
+            return x, y
+        both = min(x, y) if self.fit == "contain" else max(x, y)
+        return both, both
+
+
+def make_request(
+    scale: float | str | tuple[float, float] | None = None,
+    size: str | Size | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    fit: Fit | None = None,
+) -> Request:
+    """One of scale, size, width and height; ×2 where there is none."""
+    given = {"scale": scale, "size": size, "width": width, "height": height}
+    named = [name for name, value in given.items() if value is not None]
+    if named == ["width", "height"]:
+        raise SRNOError(f"width and height together: give size {width}x{height}, and fit says what it means")
+    if len(named) > 1:
+        raise SRNOError(f"{' and '.join(named)} together: give one of scale, size, width, height")
+    if fit is not None and size is None:
+        raise SRNOError(f"fit {fit} needs a size, such as 3840x2160")
+    if fit is not None and fit not in get_args(Fit):
+        raise SRNOError(f"fit {fit!r}: choose {', '.join(get_args(Fit))}")
+    if size is not None:
+        return Request(box=_box(size), fit=fit or "contain")
+    if width is not None or height is not None:
+        return Request(box=(_side("width", width), _side("height", height)))
+    return Request(factors=_factors(DEFAULT_SCALE if scale is None else scale))
+
+
+def _factors(scale: float | str | tuple[float, float]) -> tuple[Fraction, Fraction]:
+    if isinstance(scale, str):
+        match = re.fullmatch(rf"{_FACTOR}(?:[xX×]{_FACTOR}?)?", scale.strip())
+        if not match:
+            raise SRNOError(f"scale {scale!r}: write a factor such as 3.7, or two for width and height such as 2x3")
+        x, y = match[1], match[2] or match[1]
+    else:
+        x, y = scale if isinstance(scale, tuple) else (scale, scale)
+        if not (math.isfinite(x) and math.isfinite(y)):
+            raise SRNOError(f"scale {scale}: a factor must be a finite number")
+    # By the decimal digits, so that 1.15 times 10 pixels is 11.5 and not a little less.
+    factors = Fraction(str(x)), Fraction(str(y))
+    if min(factors) <= 0:
+        raise SRNOError(f"scale {scale}: a factor must be more than 0")
+    return factors
+
+
+def _box(size: str | Size) -> Size:
+    if isinstance(size, str):
+        match = re.fullmatch(r"(\d+)[xX×](\d+)", size.strip())
+        if not match:
+            raise SRNOError(f"size {size!r}: write WIDTHxHEIGHT, such as 3840x2160")
+        size = int(match[1]), int(match[2])
+    if min(size) < 1 or max(size) > LARGEST:
+        raise SRNOError(f"size {size[0]}x{size[1]}: both sides must be at least 1 pixel, and no more than {LARGEST:,}")
+    return size
+
+
+def _side(name: str, value: int | None) -> int | None:
+    if value is not None and not 1 <= value <= LARGEST:
+        raise SRNOError(f"{name} {value}: it must be at least 1 pixel, and no more than {LARGEST:,}")
+    return value
+
+
+def _pixels(length: Fraction) -> int:
+    """The nearest whole number, halves up."""
+    return max(1, math.floor(length + Fraction(1, 2)))

@@ -1,0 +1,149 @@
+"""`srno.upscale`: a picture in, a larger one of the same kind out."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TypedDict, TypeVar, Unpack, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from srno.errors import SRNOError
+from srno.imaging.picture import Picture
+from srno.imaging.pillow import from_pillow, to_pillow
+from srno.imaging.read import read
+from srno.inference.enlarge import AlphaBy, Array, enlarge, enlarge_picture
+from srno.inference.field import Progress
+from srno.inference.method import ModelLike, make_method
+from srno.inference.sizes import Fit, Size, make_request
+
+Sample = TypeVar("Sample", np.uint8, np.uint16, np.float16, np.float32, np.float64)
+
+
+class Options(TypedDict, total=False):
+    """What `upscale` may be told."""
+
+    scale: float | tuple[float, float] | None
+    size: Size | None
+    width: int | None
+    height: int | None
+    fit: Fit | None
+    model: ModelLike
+    device: str
+    ensemble: bool
+    alpha: AlphaBy
+    integral: str | int
+    memory: int | str | None
+    progress: Progress | None
+
+
+@overload
+def upscale(image: Image.Image, **options: Unpack[Options]) -> Image.Image: ...
+@overload
+def upscale(image: NDArray[Sample], **options: Unpack[Options]) -> NDArray[Sample]: ...
+@overload
+def upscale(image: str | Path, **options: Unpack[Options]) -> Image.Image | NDArray[np.uint16]: ...
+def upscale(
+    image: str | Path | Image.Image | Array,
+    *,
+    scale: float | tuple[float, float] | None = None,
+    size: Size | None = None,
+    width: int | None = None,
+    height: int | None = None,
+    fit: Fit | None = None,
+    model: ModelLike = "default",
+    device: str = "auto",
+    ensemble: bool = False,
+    alpha: AlphaBy = "operator",
+    integral: str | int = "auto",
+    memory: int | str | None = None,
+    progress: Progress | None = None,
+) -> Image.Image | Array:
+    """Enlarge a picture by a factor or to a size, and give back the same kind.
+
+    Parameters
+    ----------
+    image
+        A path, a PIL image, or an array (h, w) or (h, w, 1 … 4) of uint8, uint16 or floats in [0, 1]; two and four
+        channels end in alpha. An array gives an array of the same type and layout. A PIL image gives one of 8 bits, or
+        of 16 if it is 16-bit gray; it is turned upright if it still has to be, and palettes and inks become RGB. A path
+        gives a PIL image with profile, EXIF and resolution in its `info`, or an array of uint16 if the file has 16-bit
+        colour or alpha, which no PIL image can hold.
+    scale
+        A factor, or two for width and height; 2 if nothing else is said.
+    size, fit
+        (width, height) to fit into (`contain`, the default), to fill with the rest cut off (`cover`), or to take
+        exactly and out of proportion (`stretch`).
+    width, height
+        One side; the other follows.
+    model
+        A shipped name, a path, or a model from `srno.load`, which saves loading it for every picture.
+    device
+        auto, cpu, cuda or mps.
+    ensemble
+        The mean over eight flips and rotations: a little better and eight times slower.
+    alpha
+        By the `operator` or `bicubic`.
+    integral
+        `exact`, a number of points to estimate the kernel integral from, or `auto`.
+    memory
+        A budget such as "2G" beside picture and output; a share of what is free unless given.
+    progress
+        Called with the share that is done, from 0 to 1; may raise to cancel.
+
+    Sides that are to become smaller are reduced by a bicubic filter: the model only enlarges.
+    """
+    request = make_request(scale, size, width, height, fit)
+    picture = _opened(image)
+    method = make_method(model, device=device, ensemble=ensemble, alpha=alpha, integral=integral, memory=memory)
+    if not isinstance(picture, Picture):
+        target = request.target((picture.shape[1], picture.shape[0]))
+        colour, transparency = _split(picture)
+        return _joined(picture, *enlarge(colour, transparency, target, method, picture.dtype, progress))
+    large = enlarge_picture(picture, request.target(picture.size), method, picture.bits, progress)
+    if large.bits == 8:
+        return to_pillow(large)
+    return _sixteen_bit_gray(large) if large.channels == 1 else large.samples()
+
+
+def _opened(image: object) -> Picture | Array:
+    if isinstance(image, str | Path):
+        return read(Path(image))
+    if isinstance(image, Image.Image):
+        return from_pillow(ImageOps.exif_transpose(image))
+    if isinstance(image, np.ndarray):
+        return _checked(cast(Array, image))
+    raise SRNOError(f"{type(image).__name__} is no picture; give a path, a PIL image or a numpy array")
+
+
+def _checked(array: Array) -> Array:
+    if array.ndim not in (2, 3) or 0 in array.shape or (array.ndim == 3 and array.shape[2] > 4):
+        raise SRNOError(f"an array of shape {array.shape} is no picture; give (h, w) or (h, w, 1 … 4), not empty")
+    if array.dtype.kind == "f":
+        low, high = float(array.min()), float(array.max())
+        # Written so that NaN is refused too. Rounding may go a little beyond.
+        if not (low >= -1e-3 and high <= 1 + 1e-3):
+            raise SRNOError(f"floats must lie in [0, 1], and these go from {low:.4g} to {high:.4g}; scale or clip them")
+    elif array.dtype.name not in ("uint8", "uint16"):
+        raise SRNOError(f"arrays of {array.dtype} are not supported; give uint8, uint16 or floats in [0, 1]")
+    return array
+
+
+def _split(array: Array) -> tuple[Array, Array | None]:
+    """Colour (h, w, 1|3) and alpha (h, w) of an array of one to four channels."""
+    layered = array.reshape(*array.shape[:2], -1)
+    colours = 1 if layered.shape[2] < 3 else 3
+    return layered[..., :colours], layered[..., colours] if layered.shape[2] > colours else None
+
+
+def _joined(like: Array, colour: Array, alpha: Array | None) -> Array:
+    """The layout of `like`, from colour and alpha."""
+    if alpha is not None:
+        return np.concatenate([colour, alpha[..., None]], axis=2)
+    return colour[..., 0] if like.ndim == 2 else colour
+
+
+def _sixteen_bit_gray(picture: Picture) -> Image.Image:
+    image = Image.fromarray(picture.colour[..., 0])
+    image.info.update(to_pillow(replace(picture, colour=picture.colour[:1, :1])).info)
+    return image

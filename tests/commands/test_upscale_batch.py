@@ -1,0 +1,296 @@
+"""srno upscale: what is asked, where it goes, what is told, and how it ends."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from upscaling import call, pillow, spawn
+
+from imaging.making import noise, png
+from tiny_models import write_tiny
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a model and some pictures."""
+    monkeypatch.chdir(tmp_path)
+    write_tiny(tmp_path / "tiny.safetensors")
+    for name in ("a.png", "tree/b.png", "tree/below/c.png"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(noise(6, 8, 3)))
+    return tmp_path
+
+
+def up(capsys: Capture, *tokens: str | Path) -> tuple[int, str, str]:
+    return call(capsys, "-m", "tiny.safetensors", *tokens)
+
+
+def pictures(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.suffix != ".safetensors"
+    }
+
+
+BEFORE = {"a.png", "tree/b.png", "tree/below/c.png"}
+
+
+def test_beside_the_input_and_silent(here: Path, capsys: Capture):
+    assert up(capsys, "a.png", "-s", "1.5") == (0, "", "")
+    assert pictures(here) == BEFORE | {"a_1.5x.png"}
+
+
+def test_the_tree_is_kept(here: Path, capsys: Capture):
+    assert up(capsys, "tree", "-r", "-o", "out")[0] == 0
+    assert pictures(here) == BEFORE | {"out/b.png", "out/below/c.png"}
+
+
+def test_folders_are_not_entered_unless_asked(here: Path, capsys: Capture):
+    assert up(capsys, "tree", "-o", "out")[0] == 0
+    assert pictures(here) == BEFORE | {"out/b.png"}
+
+
+@pytest.mark.parametrize(
+    "tokens", [["-i", "a.png", "-i", "tree/b.png"], ["a.png", "-i", "tree/b.png"], ["-i", "a.png", "tree/b.png"]]
+)
+def test_i_is_a_synonym(here: Path, capsys: Capture, tokens: list[str]):
+    assert up(capsys, *tokens, "-o", "out/")[0] == 0
+    assert pictures(here) == BEFORE | {"out/a.png", "out/b.png"}
+
+
+def test_patterns_and_templates(here: Path, capsys: Capture):
+    assert up(capsys, "tree/**/*.png", "-s", "2x3", "-o", "out/{stem}_{scale}_{width}.{ext}")[0] == 0
+    assert pictures(here) == BEFORE | {"out/b_2x3_16.png", "out/below/c_2x3_16.png"}
+
+
+def test_existing_files_are_refused_before_any_work(here: Path, capsys: Capture):
+    assert up(capsys, "a.png")[0] == 0
+    stamp = (here / "a_2x.png").stat().st_mtime_ns
+    code, out, err = up(capsys, "a.png", "tree/b.png")
+    assert (code, out) == (2, "")
+    assert err == "srno: a_2x.png exists; choose --skip-existing or --overwrite\n"
+    assert pictures(here) == BEFORE | {"a_2x.png"}
+    assert (here / "a_2x.png").stat().st_mtime_ns == stamp
+
+
+def test_overwrite_replaces(here: Path, capsys: Capture):
+    (here / "a_2x.png").write_bytes(b"old")
+    assert up(capsys, "a.png", "--overwrite")[0] == 0
+    assert pillow((here / "a_2x.png").read_bytes()).size == (16, 12)
+
+
+def test_a_second_run_finishes_the_folder(here: Path, capsys: Capture):
+    (here / "a_2x.png").write_bytes(b"done before")
+    assert up(capsys, ".", "-r", "--skip-existing")[0] == 0
+    assert (here / "a_2x.png").read_bytes() == b"done before"
+    assert pictures(here) == BEFORE | {"a_2x.png", "tree/b_2x.png", "tree/below/c_2x.png"}
+    code, out, _ = up(capsys, ".", "-r", "--skip-existing", "--json")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [line["status"] for line in lines] == ["skipped"] * 3
+    assert pictures(here) == BEFORE | {"a_2x.png", "tree/b_2x.png", "tree/below/c_2x.png"}
+
+
+def test_earlier_results_are_left_out_and_told_of(here: Path, capsys: Capture):
+    assert up(capsys, "a.png")[0] == 0
+    code, _, err = up(capsys, ".", "-s", "3", "-v")
+    assert code == 0
+    assert "a_2x.png; with -o FOLDER" in err
+    assert pictures(here) == BEFORE | {"a_2x.png", "a_3x.png"}
+    assert up(capsys, "a_2x.png")[0] == 0  # unless it is meant
+    assert "a_2x_2x.png" in pictures(here)
+
+
+def test_results_inside_the_source_folder_are_no_sources(here: Path, capsys: Capture):
+    for _ in range(2):
+        assert up(capsys, ".", "-r", "-o", "large", "--overwrite")[0] == 0
+    assert pictures(here) == BEFORE | {"large/a.png", "large/tree/b.png", "large/tree/below/c.png"}
+
+
+def test_two_sources_never_share_a_result(here: Path, capsys: Capture):
+    (here / "tree/a.gif").write_bytes((here / "a.png").read_bytes())
+    (here / "tree/a.png").write_bytes((here / "a.png").read_bytes())
+    code, _, err = up(capsys, "tree", "-o", "out", "--overwrite")
+    assert code == 2
+    assert "tree/a.gif and tree/a.png would both become out/a.png" in err
+    assert not (here / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [
+        ([], "no pictures given"),
+        (["gone.png"], "gone.png: no such file"),
+        (["a.png", "--bogus"], "unknown option --bogus"),
+        (["a.png", "-s", "big"], "scale 'big'"),
+        (["a.png", "-s", "0"], "more than 0"),
+        (["a.png", "-s", "2", "--size", "9x9"], "scale and size together"),
+        (["a.png", "--size", "9"], "size '9'"),
+        (["a.png", "--fit", "cover"], "needs a size"),
+        (["a.png", "--fit", "squeeze", "--size", "9x9"], "contain"),
+        (["a.png", "-q", "101"], "--quality 101"),
+        (["a.png", "-f", "jxl"], "--format 'jxl'"),
+        (["a.png", "-o", "b.jxl"], ".jxl is no known format"),
+        (["a.png", "-o", "b.png", "-f", "tiff"], "contradict"),
+        (["a.png", "tree/b.png", "-o", "b.png"], "several pictures"),
+        (["a.png", "tree/b.png", "-o", "-"], "several pictures"),
+        (["a.png", "-o", "-", "--json"], "--json"),
+        (["a.png", "--skip-existing", "--overwrite"], "contradict"),
+        (["a.png", "-d", "abacus"], "device 'abacus'"),
+        (["a.png", "--threads", "0"], "--threads 0"),
+        (["a.png", "--memory", "lots"], "memory 'lots'"),
+        (["a.png", "--integral", "some"], "integral 'some'"),
+        (["a.png", "--bit-depth", "12"], "12"),
+        (["a.png", "--width", "wide"], "wide"),
+    ],
+)
+def test_wrong_use_is_one_line_and_code_2(here: Path, capsys: Capture, tokens: list[str], words: str):
+    code, out, err = up(capsys, *tokens)
+    assert (code, out) == (2, "")
+    assert err.startswith("srno: ")
+    assert err.count("\n") == 1
+    assert words in err
+    assert pictures(here) == BEFORE
+
+
+def test_a_model_that_is_not_there(here: Path, capsys: Capture):
+    code, out, err = call(capsys, "a.png", "-m", "no-such")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "no model 'no-such'" in err
+
+
+def test_json_is_one_object_per_picture_and_nothing_else(here: Path, capsys: Capture):
+    (here / "bad.png").write_bytes(b"no picture")
+    code, out, err = up(capsys, "a.png", "bad.png", "tree/b.png", "-s", "1.5", "--json")
+    assert code == 1
+    first, second, third = (json.loads(line) for line in out.splitlines())
+    assert {key: first[key] for key in ("input", "output", "input_size", "output_size", "scale", "model")} == {
+        "input": "a.png",
+        "output": "a_1.5x.png",
+        "input_size": [8, 6],
+        "output_size": [12, 9],
+        "scale": [1.5, 1.5],
+        "model": "tiny.safetensors",
+    }
+    assert first["seconds"] > 0
+    assert first["peak_mb"] > 0
+    assert (second["status"], second["input"]) == ("failed", "bad.png")
+    assert "not a picture" in second["error"]
+    assert third["status"] == "written"
+    assert err == f"srno: bad.png: {second['error']}\n2 written, 1 failed\n"
+
+
+def test_verbose_tells_the_size_before_the_work(here: Path, capsys: Capture):
+    code, out, err = up(capsys, "a.png", "tree/b.png", "-v", "--height", "50")
+    assert (code, out) == (0, "")
+    lines = err.splitlines()
+    assert lines[0] == "2 pictures, 0.0 megapixels to make"
+    assert lines[1] == "model tiny.safetensors on cpu"
+    assert lines[2] == "a.png 8×6 → a_8.333x.png 67×50"
+    assert lines[3].startswith("a_8.333x.png written in ")
+    assert lines[-1] == "2 written"
+
+
+def test_options_reach_the_operator(here: Path, capsys: Capture):
+    write_tiny(here / "noisy.safetensors", strength=0.3)
+    ways = {
+        "plain": [],
+        "ensemble": ["-x"],
+        "few": ["--integral", "9"],
+        "exact": ["--integral", "exact", "--memory", "64M"],
+    }
+    for name, tokens in ways.items():
+        assert call(capsys, "a.png", "-m", "noisy.safetensors", "-o", f"{name}.png", *tokens)[0] == 0
+    plain, ensemble, few, exact = ((here / f"{name}.png").read_bytes() for name in ways)
+    assert plain == exact
+    assert len({plain, ensemble, few}) == 3
+
+
+def test_an_unwritable_folder_is_one_failure(here: Path, capsys: Capture):
+    (here / "out").write_bytes(b"in the way")
+    code, _, err = up(capsys, "a.png", "-o", "out/")
+    assert code == 1
+    assert "srno: a.png: out" in err
+    assert err.count("\n") == 1
+
+
+# In a process of its own
+
+
+def test_standard_input_to_standard_output(here: Path):
+    done = spawn("-", "-s", "2.5", "-m", "tiny.safetensors", input=(here / "a.png").read_bytes(), cwd=here)
+    assert (done.returncode, done.stderr) == (0, b"")
+    image = pillow(done.stdout)
+    assert (image.format, image.size) == ("PNG", (20, 15))
+    assert pictures(here) == BEFORE
+
+
+def test_rubbish_on_standard_input_is_one_line(here: Path):
+    done = spawn("-", "-f", "tiff", "-m", "tiny.safetensors", input=b"rubbish", cwd=here)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode().startswith("srno: standard input: not a picture")
+
+
+def test_a_terminal_sees_the_size_and_a_bar(here: Path):
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "srno", "upscale", "a.png", "-s", "200", "-m", "tiny.safetensors"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=slave, env=environment) as process:
+        os.close(slave)
+        seen = b""
+        while chunk := _read(master):
+            seen += chunk
+        out = process.stdout.read() if process.stdout else b""
+    os.close(master)
+    text = seen.decode()
+    assert (process.returncode, out) == (0, b"")
+    assert text.index("a.png 8×6 → a_200x.png 1600×1200") < text.index("━")
+    assert re.search(r"[1-9]\d?%", text)
+    assert "left" in text
+    assert "a_200x.png written in" in text
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # Linux says so when the other end is closed
+        return b""
+
+
+def test_an_interrupt_leaves_nothing_half_done(here: Path):
+    (here / "large.png").write_bytes(png(noise(300, 300, 3)))
+    command = [
+        sys.executable,
+        "-m",
+        "srno",
+        "upscale",
+        "a.png",
+        "large.png",
+        "-s",
+        "20",
+        "-m",
+        "tiny.safetensors",
+        "-v",
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if line.startswith("large.png"):
+                break
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert "interrupted" in rest
+    assert "Traceback" not in rest
+    assert pictures(here) == BEFORE | {"large.png", "a_20x.png"}
