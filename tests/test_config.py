@@ -66,8 +66,9 @@ def test_variants_differ_in_one_field_each() -> None:
         "w": {"d_z": 128},
         "l": {"iterations": 1},
     }
-    for base in ("edsr-baseline", "rdn"):
-        for letter, change in expected.items():
+    halved = expected | {"h": {"heads": 4}, "w": {"d_z": 64}}
+    for base, changes in (("edsr-baseline", expected), ("rdn", expected), ("light", halved)):
+        for letter, change in changes.items():
             assert config_to_dict(preset(f"{base}-{letter}")) == config_to_dict(preset(base)) | change
 
 

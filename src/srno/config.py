@@ -183,12 +183,12 @@ def _choose(table: dict[str, Any], key: object, what: str) -> Any:
 
 
 def _with_variants(name: str, base: SRNOConfig) -> dict[str, SRNOConfig]:
-    """A preset and the paper's ablations of it (table 4), by their one-letter suffixes."""
+    """A preset and the paper's ablations of it (table 4): nearest pixel, half the heads, half of d_z, one layer."""
     return {
         name: base,
         f"{name}-i": replace(base, lifting="nearest"),
-        f"{name}-h": replace(base, heads=8),
-        f"{name}-w": replace(base, d_z=128),
+        f"{name}-h": replace(base, heads=base.heads // 2),
+        f"{name}-w": replace(base, d_z=base.d_z // 2),
         f"{name}-l": replace(base, iterations=1),
     }
 
@@ -208,7 +208,7 @@ _LIGHT = SRNOConfig(encoder=EDSRConfig(channels=48, blocks=12), d_z=128, heads=8
 PRESETS: dict[str, ModelConfig] = {
     **_with_variants("edsr-baseline", SRNOConfig()),
     **_with_variants("rdn", SRNOConfig(encoder=RDNConfig())),
-    "light": _LIGHT,
+    **_with_variants("light", _LIGHT),
     **_rivals("edsr-baseline", EDSRConfig()),
     **_rivals("rdn", RDNConfig()),
     **_rivals("light", _LIGHT.encoder),

@@ -164,3 +164,15 @@ def test_detail_is_preferred_in_its_share() -> None:
 def test_a_wrong_setting_is_named(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(SRNOError, match=message):
         SampleConfig(**({"patch": 48, "points": 1152} | wrong))  # type: ignore[arg-type]
+
+
+def test_flat_crops_come_in_their_share_and_leave_the_others_alone() -> None:
+    picture = np.random.default_rng(0).integers(256, size=(80, 80, 3), dtype=np.uint8)
+    samples = [draw(picture, SampleConfig(patch=8, points=16, flat=0.25), seed) for seed in range(400)]
+    flat = [sample for sample in samples if (sample.target == sample.target[0]).all()]
+    assert 60 < len(flat) < 140
+    for sample in flat:
+        assert (sample.lr == sample.target[0]).all()
+    colours = np.array([sample.target[0] for sample in flat])
+    assert ((colours == 0) | (colours == 255)).mean() > 0.3
+    assert np.array_equal(picture, np.random.default_rng(0).integers(256, size=(80, 80, 3), dtype=np.uint8))

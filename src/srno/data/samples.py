@@ -28,6 +28,8 @@ class SampleConfig:
     """The points are drawn at random without replacement, or form one contiguous window at a random place."""
     detail: float = 0.0
     """Share of the crops that are placed by detail rather than anywhere, 0 to 1."""
+    flat: float = 0.0
+    """Share of the crops that are painted over with one colour, 0 to 1; photographs have few saturated plains."""
     degradation: str = "bicubic"
     """How the LR crop is made from the HR crop."""
     allow_small: bool = False
@@ -40,8 +42,9 @@ class SampleConfig:
             raise SRNOError(f"patch {self.patch}, points {self.points}, repeat {self.repeat}: each must be at least 1")
         if not 1 <= self.r_min <= self.r_max:
             raise SRNOError(f"r_min {self.r_min:g}, r_max {self.r_max:g}: need 1 ≤ r_min ≤ r_max")
-        if not 0 <= self.detail <= 1:
-            raise SRNOError(f"detail {self.detail:g} is not a share; give a number from 0 to 1")
+        for name, share in (("detail", self.detail), ("flat", self.flat)):
+            if not 0 <= share <= 1:
+                raise SRNOError(f"{name} {share:g} is not a share; give a number from 0 to 1")
         if self.sampling not in ("random", "sequential"):
             raise SRNOError(f"sampling '{self.sampling}' is unknown; choose random or sequential")
         if self.degradation not in DEGRADATIONS:
@@ -88,7 +91,9 @@ def draw_sample(
     n = _draw_side(min(size), config, rng)
     by_detail = rng.random() < config.detail
     top, left = place_by_detail(detail, size, n, rng) if by_detail else place_anywhere(size, n, rng)
-    crop = np.ascontiguousarray(picture[top : top + n, left : left + n])
+    crop = picture[top : top + n, left : left + n].copy()
+    if config.flat and rng.random() < config.flat:
+        crop[:] = _draw_colour(rng)
     rows, columns = _draw_points(n, config, rng)
     flip_y, flip_x, transpose = (bool(bit) for bit in rng.integers(2, size=3))
     lr = DEGRADATIONS[config.degradation](crop, config.patch, rng)
@@ -99,6 +104,12 @@ def draw_sample(
         cell=(cell, cell),
         target=crop[rows, columns],
     )
+
+
+def _draw_colour(rng: np.random.Generator) -> NDArray[np.int64]:
+    """RGB, each channel at one of its ends as often as between them."""
+    ends = 255 * rng.integers(2, size=3)
+    return np.where(rng.random(3) < 0.5, ends, rng.integers(256, size=3))
 
 
 def _draw_side(shortest: int, config: SampleConfig, rng: np.random.Generator) -> int:

@@ -24,7 +24,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Entrant:
-    """One model's line: its means, and what it gains on the first model, per scale."""
+    """One model's line: its means, and what it gains on the first model, per scale that it (and the first) can do."""
 
     model: str
     mean: dict[Scale, Score]
@@ -42,30 +42,34 @@ class Comparison:
     """how many pictures were scored at each scale"""
     entrants: tuple[Entrant, ...]
     skipped: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """what a reader must know of the models, one line each"""
 
 
 def compare(evaluations: Sequence[Evaluation]) -> Comparison:
-    """Set evaluations of the same pictures beside each other."""
+    """Set evaluations of the same pictures beside each other. A model may lack a scale, but not a picture at one."""
     first = evaluations[0]
-    for other in evaluations[1:]:
-        if (other.data, other.protocol) != (first.data, first.protocol) or _pictures(other) != _pictures(first):
+    pictures: dict[Scale, set[str]] = {}
+    for other in evaluations:
+        same = (other.data, other.protocol, set(other.scores)) == (first.data, first.protocol, set(first.scores))
+        scored = {scale: set(scores) for scale, scores in other.scores.items() if scores}
+        if not same or any(pictures.setdefault(scale, names) != names for scale, names in scored.items()):
             raise SRNOError(f"{other.model} and {first.model} were scored on different pictures, scales or protocols")
-    counts = {scale: len(first.scores[scale]) for scale in first.mean}
+    counts = {scale: len(pictures[scale]) for scale in first.scores if scale in pictures}
     entrants = tuple(_entrant(evaluation, first) for evaluation in evaluations)
-    return Comparison(first.data, first.protocol, counts, entrants, tuple(map(str, first.skipped)))
-
-
-def _pictures(evaluation: Evaluation) -> dict[Scale, set[str]]:
-    return {scale: set(scores) for scale, scores in evaluation.scores.items()}
+    skipped = dict.fromkeys(str(each) for evaluation in evaluations for each in evaluation.skipped)
+    notes = tuple(f"{evaluation.model}: {evaluation.note}" for evaluation in evaluations if evaluation.note)
+    return Comparison(first.data, first.protocol, counts, entrants, tuple(skipped), notes)
 
 
 def _entrant(evaluation: Evaluation, first: Evaluation) -> Entrant:
     psnr: dict[Scale, Difference] = {}
     ssim: dict[Scale, Difference] = {}
-    for scale in first.mean:
-        pairs = [(evaluation.scores[scale][name], reference) for name, reference in first.scores[scale].items()]
-        psnr[scale] = paired_difference([(ours.psnr, theirs.psnr) for ours, theirs in pairs])
-        ssim[scale] = paired_difference([(ours.ssim, theirs.ssim) for ours, theirs in pairs])
+    for scale, ours in evaluation.scores.items():
+        theirs = first.scores[scale]
+        if ours and theirs:
+            psnr[scale] = paired_difference([(score.psnr, theirs[name].psnr) for name, score in ours.items()])
+            ssim[scale] = paired_difference([(score.ssim, theirs[name].ssim) for name, score in ours.items()])
     return Entrant(evaluation.model, evaluation.mean, psnr, ssim)
 
 

@@ -66,6 +66,8 @@ class Evaluation:
     skipped: tuple[Skipped, ...]
     seconds: float
     """spent in the model; for remembered scores, the time it took when they were measured"""
+    note: str = ""
+    """what a reader must know of the model beside its name"""
 
     @property
     def mean(self) -> dict[Scale, Score]:

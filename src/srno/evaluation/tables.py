@@ -15,7 +15,6 @@ from typing import Any
 from srno.evaluation.comparison import CONFIDENCE, Comparison, Difference, Entrant
 from srno.evaluation.evaluate import Evaluation
 from srno.evaluation.metrics import Score
-from srno.evaluation.protocols import Scale
 
 NOTHING = "–"
 
@@ -33,7 +32,9 @@ def _markdown_set(evaluation: Evaluation) -> str:
     header = ["picture", *(f"×{scale} {metric}" for scale in scales for metric in ("PSNR", "SSIM"))]
     rows.append([f"**{cell}**" for cell in ("mean", *means)])
     title = f"{evaluation.model} on {evaluation.data}"
-    return _markdown_table(title, str(evaluation.protocol), header, rows, [str(each) for each in evaluation.skipped])
+    notes = [f"Note: {evaluation.note}"] if evaluation.note else []
+    notes += [f"Skipped: {each}" for each in evaluation.skipped]
+    return markdown_table(title, header, rows, [f"Protocol {evaluation.protocol}", *notes])
 
 
 def csv_text(evaluations: Sequence[Evaluation]) -> str:
@@ -69,7 +70,7 @@ def _merge(evaluations: Sequence[Evaluation]) -> Evaluation:
     }
     skipped = [replace(it, picture=f"{each.data}/{it.picture}") for each in evaluations for it in each.skipped]
     names, seconds = ", ".join(each.data for each in evaluations), sum(each.seconds for each in evaluations)
-    return Evaluation(first.model, names, first.protocol, scores, tuple(skipped), seconds)
+    return Evaluation(first.model, names, first.protocol, scores, tuple(skipped), seconds, first.note)
 
 
 def _set_dict(evaluation: Evaluation) -> dict[str, Any]:
@@ -87,6 +88,7 @@ def _set_dict(evaluation: Evaluation) -> dict[str, Any]:
             {"picture": each.picture, "scale": str(each.scale), "reason": each.reason} for each in evaluation.skipped
         ],
         "seconds": round(evaluation.seconds, 3),
+        "note": evaluation.note,
     }
 
 
@@ -99,16 +101,17 @@ def _markdown_comparison(comparison: Comparison) -> str:
     header, columns = ["model"], [[entrant.model for entrant in comparison.entrants]]
     for scale in comparison.counts:
         header += [f"×{scale} PSNR", f"×{scale} SSIM", f"×{scale} ΔPSNR"]
-        cells = [_score_cells([entrant.mean[scale]]) for entrant in comparison.entrants]
-        columns += [_best_in_bold([psnr for psnr, _ in cells]), _best_in_bold([ssim for _, ssim in cells])]
-        gains = [_difference_cell(entrant.psnr[scale]) for entrant in comparison.entrants[1:]]
+        cells = [_score_cells([entrant.mean.get(scale)]) for entrant in comparison.entrants]
+        columns += [best_in_bold([psnr for psnr, _ in cells]), best_in_bold([ssim for _, ssim in cells])]
+        gains = [_difference_cell(entrant.psnr.get(scale)) for entrant in comparison.entrants[1:]]
         columns.append([NOTHING, *gains])
     first = comparison.entrants[0].model
     note = f"ΔPSNR: paired mean difference to {first} ± half its {CONFIDENCE:.0%} confidence interval (Student's t)."
     rows = [list(row) for row in zip(*columns, strict=True)]
     counts = ", ".join(f"{count} at ×{scale}" for scale, count in comparison.counts.items())
     title = f"{comparison.data}, pictures: {counts}"
-    return _markdown_table(title, f"{comparison.protocol}. {note}", header, rows, comparison.skipped)
+    notes = [f"Note: {each}" for each in comparison.notes] + [f"Skipped: {each}" for each in comparison.skipped]
+    return markdown_table(title, header, rows, [f"Protocol {comparison.protocol}. {note}", *notes])
 
 
 def comparison_csv(comparisons: Sequence[Comparison]) -> str:
@@ -118,9 +121,10 @@ def comparison_csv(comparisons: Sequence[Comparison]) -> str:
     lines: list[list[object]] = []
     for comparison in comparisons:
         for entrant in comparison.entrants:
-            for scale, count in comparison.counts.items():
-                score, psnr, ssim = entrant.mean[scale], entrant.psnr[scale], entrant.ssim[scale]
-                row = [scale, count, score.psnr, score.ssim, psnr.mean, psnr.half_width, ssim.mean, ssim.half_width]
+            for scale, score in entrant.mean.items():
+                differences = [each.get(scale, Difference(math.nan, None)) for each in (entrant.psnr, entrant.ssim)]
+                row: list[object] = [scale, comparison.counts[scale], score.psnr, score.ssim]
+                row += [value for each in differences for value in (each.mean, each.half_width)]
                 lines.append([comparison.data, entrant.model, *row, comparison.protocol])
     return _csv(header, lines)
 
@@ -133,18 +137,19 @@ def comparison_json(comparisons: Sequence[Comparison]) -> str:
                 "data": comparison.data,
                 "protocol": comparison.protocol.to_dict(),
                 "pictures": {str(scale): count for scale, count in comparison.counts.items()},
-                "models": [_entrant_dict(entrant, comparison.counts) for entrant in comparison.entrants],
+                "models": [_entrant_dict(entrant) for entrant in comparison.entrants],
                 "skipped": comparison.skipped,
+                "notes": comparison.notes,
             }
             for comparison in comparisons
         ]
     )
 
 
-def _entrant_dict(entrant: Entrant, scales: Iterable[Scale]) -> dict[str, Any]:
+def _entrant_dict(entrant: Entrant) -> dict[str, Any]:
     differences = {
         str(scale): {"psnr": _difference_dict(entrant.psnr[scale]), "ssim": _difference_dict(entrant.ssim[scale])}
-        for scale in scales
+        for scale in entrant.psnr
     }
     means = {str(scale): _score_dict(score) for scale, score in entrant.mean.items()}
     return {"model": entrant.model, "mean": means, "difference_to_first": differences}
@@ -167,24 +172,25 @@ def _score_cells(scores: Iterable[Score | None]) -> list[str]:
     return [cell for pair in pairs for cell in pair]
 
 
-def _difference_cell(difference: Difference) -> str:
+def _difference_cell(difference: Difference | None) -> str:
+    if difference is None:
+        return NOTHING
     interval = "" if difference.half_width is None else f" ± {difference.half_width:.3f}"
     return f"{difference.mean:+.3f}{interval}"
 
 
-def _best_in_bold(cells: Sequence[str]) -> list[str]:
+def best_in_bold(cells: Sequence[str]) -> list[str]:
     """Cells that look equal are bold together: the table claims no more than it shows."""
-    best = max((value for value in map(float, cells) if not math.isnan(value)), default=math.nan)
-    return [f"**{cell}**" if float(cell) == best else cell for cell in cells]
+    values = [math.nan if cell == NOTHING else float(cell) for cell in cells]
+    best = max((value for value in values if not math.isnan(value)), default=math.nan)
+    return [f"**{cell}**" if value == best else cell for cell, value in zip(cells, values, strict=True)]
 
 
-def _markdown_table(
-    title: str, protocol: str, header: Sequence[str], rows: Sequence[Sequence[str]], skipped: Sequence[str]
-) -> str:
+def markdown_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
+    """A titled table whose first column is words and the others numbers, with a paragraph for each note."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-    notes = "".join(f"\nSkipped: {each}\n" for each in skipped)
-    return f"**{title}**\n\n{table}\n\nProtocol {protocol}\n{notes}"
+    return f"**{title}**\n\n{table}\n" + "".join(f"\n{note}\n" for note in notes)
 
 
 def _csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:

@@ -1,0 +1,132 @@
+"""srno bench"""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from srno.commands.options import find_data
+from srno.commands.output import save, say, show, watch
+from srno.errors import SRNOError
+
+if TYPE_CHECKING:
+    from srno.evaluation.published import Published
+    from srno.evaluation.timing import Job, Timing
+
+MODELS = ("edsr-baseline", "liif/edsr-baseline", "lte/edsr-baseline")
+
+
+def bench(
+    *models: str,
+    data: Annotated[list[Path] | None, Parameter(negative_iterable="")] = None,
+    scales: str = "2,3,4,6,8",
+    repeats: int = 3,
+    memory: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    out: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Time models in all their forms, one after the other in turn, beside their parameters, FLOPs and peak memory.
+
+    Parameters
+    ----------
+    models
+        Presets, which get random weights, as time does not depend on them, or models and checkpoints; SRNO, LIIF and
+        LTE on EDSR-baseline unless given.
+    data
+        Sets whose pictures' sizes to take; two pictures of 352×288 and 288×352 unless given.
+    scales
+        Factors.
+    repeats
+        Rounds; the least time of a picture at a scale counts.
+    memory
+        Memory to work in, such as 2G; a share of what is free unless given.
+    device
+        auto, cpu, cuda or mps.
+    threads
+        CPU threads; all cores unless given.
+    out
+        Save the result as JSON and Markdown: OUT.json …, or into OUT where that is a folder.
+    as_json
+        Print JSON.
+    """
+    import torch
+
+    from srno.evaluation.datasets import read_size
+    from srno.evaluation.protocols import parse_scales
+    from srno.evaluation.published import load_published
+    from srno.evaluation.timing import SYNTHETIC, make_jobs
+    from srno.evaluation.timing import bench as measure
+    from srno.inference.device import choose_device
+    from srno.inference.memory import parse_memory
+
+    if repeats < 1:
+        raise SRNOError(f"--repeats {repeats}: give at least 1")
+    if threads is not None:
+        torch.set_num_threads(threads)
+    pictures = [picture for each in find_data(data) for picture in each.pictures] if data else []
+    jobs = make_jobs([read_size(picture.path) for picture in pictures] or SYNTHETIC, parse_scales(scales))
+    place, published = choose_device(device), load_published()
+    with watch("bench") as report:
+        rows = measure(
+            models or MODELS,
+            jobs,
+            published,
+            repeats=repeats,
+            memory=None if memory is None else parse_memory(memory),
+            device=str(place),
+            report=report,
+        )
+    where = f"{place}, {torch.get_num_threads()} threads" if place.type == "cpu" else str(place)
+    words = f"{_describe(jobs, data)} on {where}; mean over pictures of the least of {repeats}, models in turn."
+    content = {"conditions": words, "rows": [row.to_dict() for row in rows]}
+    texts = {"json": json.dumps(content, indent=2, ensure_ascii=False) + "\n", "md": _markdown(rows, words, published)}
+    if as_json:
+        sys.stdout.write(texts["json"])
+    else:
+        show(texts["md"])
+    if out is not None:
+        say("saved " + ", ".join(map(str, save(out, "bench", texts))))
+
+
+def _describe(jobs: "list[Job]", data: list[Path] | None) -> str:
+    scales = list(dict.fromkeys(job.scale for job in jobs))
+    sizes = [f"{job.size[1]}×{job.size[0]}" for job in jobs if job.scale == scales[0]]
+    which = ", ".join(folder.name for folder in data) if data else "synthetic"
+    listed = ", ".join(sizes) if len(sizes) <= 4 else f"{sizes[0]} … {sizes[-1]}"
+    return f"{len(sizes)} pictures ({which}: {listed} at ×{scales[0]})"
+
+
+def _markdown(rows: "list[Timing]", words: str, published: "Published") -> str:
+    from srno.evaluation.forms import DESCRIPTIONS
+    from srno.evaluation.tables import NOTHING, markdown_table
+
+    scales = list(dict.fromkeys(scale for row in rows for scale in row.seconds))
+    header = ["model", "form", "params, M", "GFLOPs", *(f"×{scale}, ms" for scale in scales)]
+    header += ["mean, ms", "µs/pixel", "peak, MB", "paper, ms"]
+    times = published.tables["table4"].milliseconds
+    lines = [
+        [
+            row.model,
+            row.form,
+            f"{row.parameters / 1e6:.2f}",
+            f"{row.flops_paper / 1e9:.1f}",
+            *(f"{1e3 * row.seconds[scale]:.0f}" if scale in row.seconds else NOTHING for scale in scales),
+            f"{1e3 * row.mean:.0f}",
+            f"{1e6 * row.pixel_seconds:.1f}",
+            f"{row.peak / 1e6:.0f}",
+            f"{times[row.method]:g}" if row.method else NOTHING,
+        ]
+        for row in rows
+    ]
+    forms = dict.fromkeys(f"{row.form}: {DESCRIPTIONS[row.form]}" for row in rows)
+    notes = [words, "; ".join(forms) + "."]
+    notes.append(
+        "Parameters and FLOPs are those of `srno profile` (128² pixels and points, the paper's counting). "
+        "Peak memory is beside the model, for the largest picture. "
+        f"Paper: {published.tables['table4'].source}."
+    )
+    return markdown_table("Running time", header, lines, notes)

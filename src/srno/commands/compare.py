@@ -1,0 +1,115 @@
+"""srno compare"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from srno.commands.options import EngineFlags, ProtocolFlags, find_data
+from srno.commands.output import save, say, show, watch
+from srno.errors import SRNOError
+from srno.evaluation.protocols import Protocol, Scale, parse_scales
+
+if TYPE_CHECKING:
+    from srno.evaluation.datasets import Picture, PictureSet
+    from srno.evaluation.evaluate import Evaluation
+    from srno.evaluation.methods import Method
+
+
+def compare(
+    *models: str,
+    data: Annotated[list[Path], Parameter(negative_iterable="")],
+    scales: str = "2,3,4",
+    protocol: Annotated[ProtocolFlags, Parameter(name="*")] = ProtocolFlags(),  # noqa: B008 (frozen)
+    engine: Annotated[EngineFlags, Parameter(name="*")] = EngineFlags(),  # noqa: B008 (frozen)
+    out: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    cache: bool = True,
+    panel: Path | None = None,
+    picture: str | None = None,
+    scale: str = "4",
+    boxes: str | None = None,
+) -> None:
+    """Set models beside each other: one table with the best in bold and the paired difference to the first, with its
+    confidence interval; and, if asked, the paper's figure of close-ups.
+
+    Parameters
+    ----------
+    models
+        As for `srno evaluate`; a name of your own is written NAME=MODEL.
+    data
+        A set (HR/, perhaps LR_bicubic/X2 …), a folder of pictures, or a parent of such; may be given several times.
+    scales
+        Factors, such as 2,3,6.6,2x3 (width×height).
+    out
+        Save the table as JSON, Markdown and CSV: OUT.json …, or into OUT where that is a folder.
+    as_json
+        Print JSON.
+    cache
+        Use and remember known scores.
+    panel
+        Draw one picture with boxes and every model's close-ups to this PNG.
+    picture
+        The picture to draw, as named in the data; the first unless given.
+    scale
+        The factor to draw it at.
+    boxes
+        What to look into, LEFT,TOP,WIDTH,HEIGHT in pixels of the truth, several with ; between; where the errors are
+        largest unless given.
+    """
+    from srno.evaluation.cache import default_cache_folder
+    from srno.evaluation.comparison import compare as set_beside
+    from srno.evaluation.methods import evaluate_method, find_methods
+    from srno.evaluation.tables import comparison_csv, comparison_json, comparison_markdown
+
+    if len(models) < 2:
+        raise SRNOError("compare needs two models or more, such as: srno compare default bicubic --data Set5")
+    wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
+    methods = find_methods(models, engine.resolve())
+    folder = default_cache_folder() if cache else None
+    by_method: list[tuple[Evaluation, ...]] = []
+    for method in methods:
+        with watch(method.name) as progress:
+            by_method.append(evaluate_method(method, sets, wanted, rules, cache=folder, progress=progress))
+    comparisons = [set_beside(evaluations) for evaluations in zip(*by_method, strict=True)]
+    texts = {
+        "json": comparison_json(comparisons),
+        "md": comparison_markdown(comparisons),
+        "csv": comparison_csv(comparisons),
+    }
+    if as_json:
+        sys.stdout.write(texts["json"])
+    else:
+        show(texts["md"])
+    if out is not None:
+        name = "-".join(["compare", *(method.name for method in methods)])
+        say("saved " + ", ".join(map(str, save(out, name, texts))))
+    if panel is not None:
+        _draw(panel, methods, _find_picture(sets, picture), parse_scales(scale)[0], rules, boxes)
+
+
+def _draw(
+    panel: Path, methods: "list[Method]", picture: "Picture", scale: Scale, protocol: Protocol, boxes: str | None
+) -> None:
+    from srno.analysis.exhibit import make_exhibit, parse_boxes
+    from srno.analysis.panel import draw_panel, save_panel
+    from srno.evaluation.datasets import reason_to_skip
+
+    if reason := reason_to_skip(picture, scale, protocol):
+        raise SRNOError(f"--panel {panel}: {picture.name} at ×{scale}: {reason}")
+    able = [(method.name, method.upscale) for method in methods if max(scale.y, scale.x) <= method.largest]
+    exhibit = make_exhibit(able, picture, scale, protocol, parse_boxes(boxes) if boxes else ())
+    save_panel(draw_panel([exhibit]), panel)
+    say(f"drew {panel}")
+
+
+def _find_picture(sets: "list[PictureSet]", name: str | None) -> "Picture":
+    """By file name, stem, or set/name."""
+    pictures = {f"{each.name}/{picture.name}": picture for each in sets for picture in each.pictures}
+    if name is None:
+        return next(iter(pictures.values()))
+    for key, picture in pictures.items():
+        if name in (key, picture.name, picture.path.stem):
+            return picture
+    raise SRNOError(f"--picture {name!r} is not in the data; there are {', '.join(list(pictures)[:8])} …")

@@ -1,0 +1,192 @@
+"""srno reproduce"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from srno.analysis.paper_figures import FIGURES, Figure
+from srno.commands.options import EngineFlags, ProtocolFlags, find_data
+from srno.commands.output import save, say, show, watch
+from srno.errors import SRNOError
+from srno.evaluation.protocols import parse_scales
+
+if TYPE_CHECKING:
+    from srno.evaluation.methods import Settings
+
+reproduce = App(name="reproduce", help="The paper's tables and figures again, with what is there to make them from.")
+
+TABLES = {
+    "table1": "PSNR on the DIV2K validation set.",
+    "table2": "PSNR on the benchmark sets.",
+    "table4": "Ablations and running time on Set14.",
+    "suppl": "Random and sequential sampling.",
+}
+
+
+def _register_table(name: str, text: str) -> None:
+    def table(
+        *,
+        data: Annotated[list[Path] | None, Parameter(negative_iterable="")] = None,
+        checkpoints: Path | None = None,
+        max_pixels: int | None = None,
+        bench: Path | None = None,
+        memory: str | None = None,
+        device: str = "auto",
+        threads: int | None = None,
+        cache: bool = True,
+        out: Path | None = None,
+    ) -> None:
+        """Print a table of the paper with its numbers beside ours, and the commands that would fill the gaps.
+
+        Parameters
+        ----------
+        data
+            Folder of sets, found by their names (DIV2K…, Set5, Set14, B100, Urban100); others are added to the table.
+        checkpoints
+            Folder of checkpoints (.safetensors, .pth) and training runs, matched to rows by what model they are; a name
+            that ends in -s stands for sequential sampling. The shipped models unless given.
+        max_pixels
+            Cut larger pictures to this many pixels around their centre; the protocol that is printed says so.
+        bench
+            Running times that `srno bench --out` has saved.
+        memory
+            Memory to work in, such as 2G.
+        device
+            auto, cpu, cuda or mps.
+        threads
+            CPU threads; all cores unless given.
+        cache
+            Use and remember known scores.
+        out
+            Save as Markdown: OUT.md, or into OUT where that is a folder.
+        """
+        from srno.evaluation.cache import default_cache_folder
+        from srno.evaluation.found import find_checkpoints
+        from srno.evaluation.paper_tables import Workshop, reproduce_table
+        from srno.evaluation.published import load_published
+
+        sets = find_data(data or [])
+        found, unreadable = find_checkpoints(checkpoints)
+        for words in unreadable:
+            say(f"left out {words}")
+        shop = Workshop(
+            published=load_published(),
+            found=found,
+            sets=sets,
+            settings=_settings(memory, device, threads),
+            watch=watch,
+            cache=default_cache_folder() if cache else None,
+            max_pixels=max_pixels,
+            milliseconds=_read_times(bench) if bench else None,
+        )
+        names = ("suppl-div2k", "suppl-benchmark") if name == "suppl" else (name,)
+        _give(name, "\n".join(reproduce_table(each, shop) for each in names), out)
+
+    reproduce.command(table, name=name, help=text)
+
+
+for _name, _text in TABLES.items():
+    _register_table(_name, _text)
+
+
+@reproduce.command(help="Parameters and FLOPs, counted.")
+def table3(*, out: Path | None = None) -> None:
+    """Count parameters and FLOPs of the models in the paper's table 3 and print them beside its numbers.
+
+    Parameters
+    ----------
+    out
+        Save as Markdown: OUT.md, or into OUT where that is a folder.
+    """
+    from srno.evaluation.paper_tables import reproduce_costs
+    from srno.evaluation.published import load_published
+
+    _give("table3", reproduce_costs(load_published()), out)
+
+
+def _register_figure(name: str, figure: Figure) -> None:
+    def draw(
+        *,
+        picture: Annotated[list[Path], Parameter(negative_iterable="")],
+        model: Annotated[list[str] | None, Parameter(negative_iterable="")] = None,
+        out: Path = Path(f"{name}.png"),
+        scales: str = ",".join(figure.scales),
+        boxes: str | None = None,
+        protocol: Annotated[ProtocolFlags, Parameter(name="*")] = ProtocolFlags(),  # noqa: B008 (frozen)
+        engine: Annotated[EngineFlags, Parameter(name="*")] = EngineFlags(),  # noqa: B008 (frozen)
+    ) -> None:
+        """Draw a visual comparison of the paper from the pictures and checkpoints that are given.
+
+        Parameters
+        ----------
+        picture
+            A high-resolution picture; one for each scale, or one for all.
+        model
+            NAME=FILE, the name as it is to stand in the figure; may be given several times. Bicubic is added where the
+            paper has it.
+        out
+            The PNG to write.
+        scales
+            Factors, a row each.
+        boxes
+            What to look into, LEFT,TOP,WIDTH,HEIGHT in pixels of the truth; one for each scale with ; between, or one
+            for all. Where the errors are largest unless given.
+        """
+        from srno.analysis.exhibit import parse_boxes
+        from srno.analysis.panel import save_panel
+        from srno.analysis.paper_figures import draw_figure
+        from srno.evaluation.datasets import Picture
+        from srno.evaluation.methods import find_methods
+
+        names = [*(["Bicubic=bicubic"] if "Bicubic" in figure.methods else []), *(model or [])]
+        if not names:
+            raise SRNOError(f"give models to draw, such as --model '{figure.methods[-1]}=FILE'")
+        order = {each: place for place, each in enumerate(figure.methods)}
+        methods = sorted(find_methods(names, engine.resolve()), key=lambda method: order.get(method.name, len(order)))
+        missing = [each for each in figure.methods if each not in {method.name for method in methods}]
+        if missing:
+            say(f"the paper also shows {', '.join(missing)}; add each with --model 'NAME=FILE'")
+        pictures = [Picture(path.name, path) for path in picture]
+        drawn = draw_figure(
+            figure,
+            [(method.name, method.upscale) for method in methods],
+            pictures,
+            parse_scales(scales),
+            protocol.resolve(),
+            parse_boxes(boxes) if boxes else (),
+        )
+        save_panel(drawn, out)
+        say(f"drew {out}")
+
+    reproduce.command(draw, name=name, help=figure.title)
+
+
+for _name, _figure in FIGURES.items():
+    _register_figure(_name, _figure)
+
+
+reproduce.command(
+    "srno.commands.miniature:miniature",
+    name="miniature",
+    help="The paper's comparison in small: all decoders and ablations trained alike.",
+)
+
+
+def _settings(memory: str | None, device: str, threads: int | None) -> "Settings":
+    return EngineFlags(memory=memory, device=device, threads=threads).resolve()
+
+
+def _give(name: str, text: str, out: Path | None) -> None:
+    show(text)
+    if out is not None:
+        say("saved " + ", ".join(map(str, save(out, name, {"md": text}))))
+
+
+def _read_times(path: Path) -> dict[str, float]:
+    try:
+        rows = json.loads(path.read_text())["rows"]
+        return {row["method"]: float(row["milliseconds_mean"]) for row in rows if row["method"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise SRNOError(f"--bench {path}: not a file that `srno bench --out` has written") from None

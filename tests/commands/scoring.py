@@ -1,0 +1,67 @@
+"""Commands as a user types them, on small sets of pictures and with small models."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from rivals.rival_models import CONFIGS as RIVALS
+from small_models import CONFIGS, random_model
+from srno.checkpoints.native import Card, Checkpoint, write_checkpoint
+from srno.cli import main
+from srno.config import ModelConfig
+from srno.operator.model import Model
+
+
+def run(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[int, str, str]:
+    """Exit code, stdout, stderr."""
+    try:
+        main([str(token) for token in tokens])
+        code = 0
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> Any:
+    code, out, err = run(capsys, *tokens, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def make_set(folder: Path, *sizes: tuple[int, int]) -> Path:
+    """A set folder with smooth but not trivial pictures of (height, width)."""
+    (folder / "HR").mkdir(parents=True)
+    for index, (height, width) in enumerate(sizes):
+        coarse = np.random.default_rng(index).integers(0, 256, (height // 4, width // 4, 3), dtype=np.uint8)
+        picture = Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
+        picture.save(folder / "HR" / f"{index}.png")
+    return folder
+
+
+def gentle_model(name: str = "edsr", *, seed: int = 0) -> Model:
+    """A small model in fp32 whose answer is near the bilinear one, so that a PSNR shows the least difference."""
+    model = random_model(CONFIGS[name], seed=seed, dtype=torch.float32)
+    with torch.no_grad():
+        model.projection.rgb.weight.mul_(0.05)
+        model.projection.rgb.bias.mul_(0.05)
+    return model
+
+
+def write_model(model: Model, path: Path) -> Path:
+    write_checkpoint(Checkpoint(config=model.config, state=model.state_dict(), card=Card(name="test")), path)
+    return path
+
+
+def write_rival(name: str, path: Path, *, seed: int = 0) -> Path:
+    return write_random(RIVALS[name], path, seed=seed)
+
+
+def write_random(config: ModelConfig, path: Path, *, seed: int = 0) -> Path:
+    model: Any = random_model(config, seed=seed, dtype=torch.float32)  # pyright: ignore[reportArgumentType]
+    return write_model(model.float(), path)

@@ -1,0 +1,106 @@
+"""The forms that `bench` times compute the same picture; peak memory is what a process really takes."""
+
+import pytest
+import torch
+
+from rivals.rival_models import CONFIGS, random_rival
+from small_models import CONFIGS as OPERATORS
+from small_models import random_model
+from srno.evaluation.forms import MAP_PIXELS, forms_of, load_or_build, render_form
+from srno.evaluation.peak import PeakJob, peak_memory, resident_peak
+from srno.evaluation.protocols import Scale
+from srno.evaluation.published import load_published
+from srno.evaluation.timing import Contender, interleaved_minimum, make_jobs
+from tolerances import assert_close
+
+
+@pytest.mark.parametrize("size", [(26, 33), (70, 90), (13, 100)])
+def test_forms_agree(size: tuple[int, int]) -> None:
+    image = torch.rand(3, 13, 11, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    operator = random_model(OPERATORS["edsr"])
+    # coordinates of the textbook form are fp32, and so is what it can agree to
+    assert_close(
+        render_form(operator, "textbook", image, size), render_form(operator, "exact", image, size), torch.float32
+    )
+    if size[0] * size[1] < 16384:
+        assert_close(render_form(operator, "quadrature", image, size), render_form(operator, "exact", image, size))
+    lte = random_rival(CONFIGS["lte"])
+    assert forms_of(lte.config) == ("points", "maps")
+    assert_close(render_form(lte, "maps", image, size), render_form(lte, "points", image, size))
+
+
+def test_maps_go_in_bands() -> None:
+    lte = random_rival(CONFIGS["lte"])
+    image = torch.rand(3, 9, 9, dtype=torch.float64) * 2 - 1
+    size = (2 * MAP_PIXELS // 60, 60)
+    assert_close(render_form(lte, "maps", image, size), render_form(lte, "points", image, size))
+
+
+def test_presets_are_built_without_touching_the_random_state() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    first, second = load_or_build("light", "cpu"), load_or_build("light", "cpu")
+    assert torch.rand(1) == expected
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+def test_contenders_take_turns_and_the_least_time_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_or_build("light", "cpu")
+    contenders = [Contender("a", "exact", model), Contender("b", "textbook", model)]
+    jobs = make_jobs([(8, 8), (9, 9)], [Scale(2, 2)])
+    order: list[str] = []
+    clock = iter(range(1, 100))
+
+    def instead(contender: Contender, *_: object) -> float:
+        order.append(contender.name)
+        return 1 / next(clock)
+
+    monkeypatch.setattr("srno.evaluation.timing._time", instead)
+    best = interleaved_minimum(contenders, jobs, 3, None, "cpu", lambda *_: None)
+    assert "".join(order) == "ab" "ba" "ba" "ab" "ab" "ba"  # fmt: skip
+    assert best == [[1 / 9, 1 / 12], [1 / 10, 1 / 11]]
+
+
+def test_resident_peak_sees_what_is_freed_again() -> None:
+    def work() -> None:
+        torch.ones(8 << 20).sum()
+
+    assert resident_peak(work) == pytest.approx(32 << 20, rel=0.25)
+    assert resident_peak(lambda: None) < 4 << 20
+
+
+def test_peak_memory_grows_with_the_picture_in_a_process_of_its_own() -> None:
+    small, large = (
+        peak_memory(
+            PeakJob(
+                model="light",
+                form="textbook",
+                lr=(16, 16),
+                size=(side, side),
+                memory=None,
+                device="cpu",
+                threads=1,
+            )
+        )
+        for side in (32, 192)
+    )
+    # z alone takes 128 numbers of four bytes per point, and is held more than once
+    assert large - small > 2 * 4 * 128 * (192**2 - 32**2)
+
+
+def test_published_numbers_hang_together() -> None:
+    published = load_published()
+    tables = published.tables
+    for table in tables.values():
+        for rows in table.psnr.values():
+            for method, values in rows.items():
+                assert method in published.methods
+                assert 3 <= len(values) <= len(table.scales)
+                assert list(values) == sorted(values, reverse=True)
+        assert set(table.milliseconds) <= set(table.methods)
+    # the supplement repeats rows of tables 1 and 4
+    for method in ("Bicubic", "EDSR-baseline-LTE", "EDSR-baseline-SRNO"):
+        assert tables["suppl-div2k"].psnr["DIV2K"][method] == tables["table1"].psnr["DIV2K"][method]
+    assert tables["suppl-benchmark"].psnr["Set14"]["EDSR-baseline-SRNO"] == tables["table4"].psnr["Set14"]["SRNO"]
+    assert tables["table2"].psnr["Urban100"]["RDN-SRNO"] == (33.33, 29.14, 26.98, 24.43, 23.02)
