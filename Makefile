@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test lint bench picture clean
+.PHONY: setup demo test lint picture clean
 
 setup: .venv/all ## the srno command with every extra, in .venv
 	@echo "ready: $(BIN)/srno --help"
@@ -19,6 +19,9 @@ lint: .venv/all
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
+
+picture: .venv/core ## the before/after picture of the README
+	$(BIN)/python benchmarks/before_after.py
 
 clean:
 	rm -rf .venv demo dist build .pytest_cache .ruff_cache .hypothesis

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from checkpoints.public_layout import public_content, write_public
 from small_models import CONFIGS, random_model
-
 from srno.checkpoints.catalogue import load
 from srno.cli import main
 
@@ -27,7 +27,9 @@ def run(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[int, s
 @pytest.mark.parametrize(
     ("preset", "parameters", "flops"), [("edsr-baseline", 2_015_299, 65.8), ("rdn", 22_768_835, 745.6)]
 )
-def test_profile_gives_the_papers_numbers(capsys: pytest.CaptureFixture[str], preset: str, parameters: int, flops: float):
+def test_profile_gives_the_papers_numbers(
+    capsys: pytest.CaptureFixture[str], preset: str, parameters: int, flops: float
+):
     code, out, _ = run(capsys, "profile", preset, "--json")
     counted = json.loads(out)
     assert code == 0
@@ -53,7 +55,9 @@ def test_profile_table_has_every_part(capsys: pytest.CaptureFixture[str]):
     assert all(word in out for word in ("encoder", "lifting", "layers.1", "projection", "729,971"))
 
 
-@pytest.mark.parametrize("tokens", [("profile", "no-such"), ("profile", "light", "--input", "12"), ("profile", "light", "--x")])
+@pytest.mark.parametrize(
+    "tokens", [("profile", "no-such"), ("profile", "light", "--input", "12"), ("profile", "light", "--x")]
+)
 def test_wrong_use_is_one_line_and_code_2(capsys: pytest.CaptureFixture[str], tokens: tuple[str, ...]):
     code, out, err = run(capsys, *tokens)
     assert (code, out) == (2, "")

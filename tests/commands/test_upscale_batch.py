@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -282,7 +283,11 @@ def test_an_interrupt_leaves_nothing_half_done(here: Path):
         "-v",
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, env=environment, text=True) as process:
+    # a shell that runs the tests in the background has them, and so their children, ignore Ctrl-C
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(
+        command, cwd=here, stderr=subprocess.PIPE, env=environment, text=True, preexec_fn=heed
+    ) as process:
         assert process.stderr
         for line in process.stderr:
             if line.startswith("large.png"):

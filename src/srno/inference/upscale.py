@@ -55,7 +55,7 @@ def upscale(
     device: str = "auto",
     ensemble: bool = False,
     alpha: AlphaBy = "operator",
-    integral: str | int = "auto",
+    integral: str | int = "exact",
     memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Image.Image | Array:
@@ -85,7 +85,7 @@ def upscale(
     alpha
         By the `operator` or `bicubic`.
     integral
-        `exact`, a number of points to estimate the kernel integral from, or `auto`.
+        `exact`, a number of points to estimate the kernel integral from, or `auto`, the command line's choice.
     memory
         A budget such as "2G" beside picture and output; a share of what is free unless given.
     progress
