@@ -23,13 +23,12 @@ def encode(encoder: EDSR | RDN, image: Tensor, rows: int) -> Tensor:
     """
     height, width = image.shape[-2:]
     image = image.contiguous(memory_format=torch.channels_last)
-    features: Tensor | None = None
+    features = image.new_empty(0)
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
         first, last = max(0, top - encoder.halo), min(height, bottom + encoder.halo)
-        strip = encoder(image[:, :, first:last])[0, :, top - first : bottom - first].permute(1, 2, 0)
-        if features is None:
+        strip: Tensor = encoder(image[:, :, first:last])[0, :, top - first : bottom - first].permute(1, 2, 0)
+        if top == 0:
             features = strip.new_empty(height, width, strip.shape[-1])
         features[top:bottom] = strip
-    assert features is not None
     return features
