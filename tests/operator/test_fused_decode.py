@@ -11,6 +11,7 @@ from srno.config import SRNOConfig
 from srno.operator import fused
 from srno.operator.grid import cell_of
 from srno.operator.srno import SRNO
+from srno.operator.unit_moments import UnitMoments
 from tolerances import assert_close
 
 Decode = Callable[[SRNO, Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -72,8 +73,29 @@ def test_head_without_variance() -> None:
 
 def test_moments_are_additive_over_chunks() -> None:
     layer = random_model(CONFIGS["edsr"]).galerkin_layers()[0]
-    weight, bias = fused.centred_key_value(layer)
-    kv = torch.randn(2, 30, 12, dtype=torch.float64) @ weight.T + bias
-    whole = fused.moments(kv, layer.heads)
-    parts = fused.moments(kv[:, :7], layer.heads) + fused.moments(kv[:, 7:], layer.heads)
+    z = torch.randn(2, 30, 12, dtype=torch.float64)
+    whole = fused.moments(layer, z)
+    parts = fused.moments(layer, z[:, :7]) + fused.moments(layer, z[:, 7:])
     assert_close(fused.integral(layer, parts, 30), fused.integral(layer, whole, 30))
+
+
+def test_moments_of_points_without_variance() -> None:
+    """Where k and v vanish the norm has no direction: the gradient is that of a division by ε, and finite."""
+    layer = random_model(CONFIGS["edsr"]).galerkin_layers()[0]
+    z = torch.zeros(1, 5, 12, dtype=torch.float64, requires_grad=True)
+    with torch.no_grad():
+        for linear in (layer.key, layer.value):
+            linear.bias.fill_(1.0)  # the same in all channels of a head: gone with the mean
+    sums = fused.moments(layer, z)
+    assert not sums.kv.any()
+    (sums.k.sum() + sums.v[0, 0, 0]).backward()
+    assert z.grad is not None
+    assert z.grad.isfinite().all()
+    assert z.grad.any()
+
+
+def test_gradient_of_the_moments() -> None:
+    layer = random_model(CONFIGS["edsr"]).galerkin_layers()[0]
+    z = torch.randn(2, 6, 12, dtype=torch.float64, requires_grad=True)
+    weight, bias = (a.detach().requires_grad_() for a in fused.centred_key_value(layer))
+    assert torch.autograd.gradcheck(lambda *a: UnitMoments.apply(*a, layer.heads), (z, weight, bias))

@@ -1,31 +1,61 @@
 """srno train"""
 
+import json
 import sys
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, ArgumentCollection, Parameter
 from cyclopts.config import Dict
 from rich.console import Console
 
 from srno.errors import SRNOError
-from srno.training.config import BUDGETS, RECIPES, TrainConfig
+from srno.training.config import BUDGETS, CHANGEABLE, TrainConfig, to_json
+from srno.training.recipes import RECIPES
+
+if TYPE_CHECKING:
+    from srno.training.run import Run
+
+USAGE = 2
+OWN_FLAGS = frozenset({"out", "recipe", "resume", "plot", "device", "threads", "tensorboard"})
+"""Flags that are not part of what a run is."""
 
 
-def fill_in_recipe(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> Any:
-    """Give the flags that the user left out the values of the recipe."""
-    given = {argument.name: argument.tokens[0].value for argument in arguments if argument.tokens}
-    if {"--resume", "--plot"} & given.keys():
+def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> Any:
+    """Give the flags that the user left out the values of the recipe, or of the run that goes on."""
+    tokens = {argument.name.removeprefix("--"): argument.tokens[0].value for argument in arguments if argument.tokens}
+    given = {name.replace("-", "_"): value for name, value in tokens.items()}
+    if "plot" in given:
         return
-    name = given.get("--recipe", "compact")
+    values = _run_values(given) if "resume" in given else _recipe_values(given)
+    if given.keys() & set(BUDGETS):
+        values = {key: value for key, value in values.items() if key not in BUDGETS}
+    Dict(values, source="recipe or run", use_commands_as_keys=False)(app, commands, arguments)
+
+
+def _recipe_values(given: dict[str, str]) -> dict[str, Any]:
+    name = given.get("recipe", "compact")
     if name not in RECIPES:
         raise SRNOError(f"--recipe {name!r}: known are {', '.join(RECIPES)}")
-    own_budget = {f"--{budget}" for budget in BUDGETS} & given.keys()
-    values = {key: value for key, value in RECIPES[name].items() if not (own_budget and key in BUDGETS)}
-    Dict(values, source=f"recipe {name}", use_commands_as_keys=False)(app, commands, arguments)
+    return RECIPES[name]
 
 
-train = App(name="train", config=fill_in_recipe, default_parameter=Parameter(negative_iterable=()))
+def _run_values(given: dict[str, str]) -> dict[str, Any]:
+    for name in sorted(given.keys() - OWN_FLAGS - CHANGEABLE | given.keys() & {"out", "recipe"}):
+        flag, changeable = (
+            name.replace("_", "-"),
+            ", ".join(f"--{each.replace('_', '-')}" for each in sorted(CHANGEABLE)),
+        )
+        raise SRNOError(f"--{flag} cannot change when a run goes on with --resume; {changeable} can")
+    from srno.training.run import Run
+
+    return json.loads(to_json(Run(Path(given["resume"])).config()))
+
+
+train = App(name="train", config=fill_in, default_parameter=Parameter(negative_iterable=(), consume_multiple=True))
 
 
 @train.default
@@ -33,7 +63,7 @@ def run_training(
     config: Annotated[TrainConfig | None, Parameter(name="*")] = None,
     *,
     out: Path | None = None,
-    recipe: str = "compact",  # noqa: ARG001 (read by fill_in_recipe)
+    recipe: str = "compact",  # noqa: ARG001 (read by fill_in)
     resume: Path | None = None,
     plot: Path | None = None,
     device: str = "auto",
@@ -49,11 +79,11 @@ def run_training(
     recipe
         `compact`, ours for small budgets, or `paper`, the published one; flags given beside it win.
     resume
-        Go on with the run in this folder.
+        Go on with the run in this folder; a larger budget beside it makes the run longer.
     plot
         Draw the curves of the run in this folder to curves.png, and nothing else.
     device
-        auto, cpu, cuda or mps.
+        auto, cpu, cuda, cuda:N or mps.
     threads
         CPU threads; all cores unless given.
     tensorboard
@@ -64,33 +94,66 @@ def run_training(
 
     if plot is not None:
         sys.stdout.write(f"{draw(Run(plot))}\n")
-    elif resume is not None:
-        run = Run(resume)
-        _go(run.config(), run, device, threads, tensorboard)
-    elif config is None or out is None:
+        return
+    folder = resume or out
+    if config is None or folder is None:
         raise SRNOError("give --data, --out and a budget (--minutes, --steps or --epochs), or --resume RUN")
-    else:
-        run = Run(out)
-        run.create(config)
-        _go(config, run, device, threads, tensorboard)
+    if resume is None:
+        config = _with_absolute_paths(config)
+    _go(config, Run(folder), new=resume is None, device=device, threads=threads, tensorboard=tensorboard)
 
 
-def _go(config: TrainConfig, run: Any, device: str, threads: int | None, tensorboard: bool) -> None:
+def _with_absolute_paths(config: TrainConfig) -> TrainConfig:
+    """The same config, good for a resumption from any folder."""
+    return replace(
+        config,
+        data=tuple(folder.resolve() for folder in config.data),
+        validation=config.validation and config.validation.resolve(),
+        init=config.init.resolve() if config.init and config.init.exists() else config.init,
+    )
+
+
+def _go(config: TrainConfig, run: "Run", *, new: bool, device: str, threads: int | None, tensorboard: bool) -> None:
     import torch
 
     from srno.training.loop import train as loop
-    from srno.training.view import View, tensorboard_writer
     from srno.training.world import join_world
 
     if threads is not None:
+        if threads < 1:
+            raise SRNOError(f"--threads {threads}: give at least 1")
         torch.set_num_threads(threads)
-    extra = tensorboard_writer(run.folder) if tensorboard else None
-    with join_world(device) as world, View(f"{config.preset} in {run.folder}", Console(stderr=True)) as view:
+    with ExitStack() as stack:
+        world = stack.enter_context(join_world(device))
+        try:
+            if new:
+                world.share(run.check_new)
+            tell = stack.enter_context(_watch(config, run, tensorboard)) if world.main else _ignore
+            stopped = loop(config, run, world, tell)
+        except SRNOError:
+            if world.main:
+                raise
+            sys.exit(USAGE)  # the main process says it
+    if stopped:
+        sys.exit(128 + stopped)  # as a shell reports a process that the signal ended
+
+
+@contextmanager
+def _watch(config: TrainConfig, run: "Run", tensorboard: bool) -> Generator[Callable[[dict[str, Any]], None]]:
+    """A function that hears the events of a run, logs them and shows them."""
+    from srno.training.view import View, tensorboard_writer
+
+    extra = tensorboard_writer(run.folder) if tensorboard else _ignore
+    with View(f"{config.preset} in {run.folder}", Console(stderr=True)) as view:
 
         def tell(event: dict[str, Any]) -> None:
-            run.write_log(**event)
+            if event["event"] != "reading":
+                run.write_log(**event)
             view(event)
-            if extra is not None:
-                extra(event)
+            extra(event)
 
-        loop(config, run, world, tell if world.main else lambda _: None)
+        yield tell
+
+
+def _ignore(_: dict[str, Any]) -> None:
+    pass

@@ -10,11 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from srno.operator.galerkin import EPSILON, GalerkinLayer, HeadNorm
+from srno.operator.galerkin import GalerkinLayer, HeadNorm
 from srno.operator.grid import neighbours
 from srno.operator.lifting import InterpolationFreeLifting
 from srno.operator.projection import bilinear
 from srno.operator.srno import SRNO
+from srno.operator.unit_moments import UnitMoments
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,12 @@ def _centre(a: Tensor, heads: int) -> Tensor:
     return (split - split.mean(1, keepdim=True)).reshape(a.shape)
 
 
-def moments(kv: Tensor, heads: int) -> Moments:
-    """kv (B, n, 2·d_z), centred k then v, → their moments over the n points, never below fp32."""
-    batch, n, _ = kv.shape
-    split = kv.reshape(batch, n, 2, heads, -1)
-    wide = torch.promote_types(kv.dtype, torch.float32)
-    variance = split.to(wide).square().sum(-1, keepdim=True) / (split.shape[-1] - 1)
-    std = variance.clamp(min=1e-30).sqrt()  # at zero the root's gradient would be infinite, and the product NaN
-    return sum_up(split * (1 / (std + EPSILON)).to(kv.dtype))
+def moments(layer: GalerkinLayer, z: Tensor) -> Moments:
+    """The moments over the n points of z (B, n, d_z), never below fp32."""
+    with torch.autocast(z.device.type, enabled=False):  # small matrices: half precision would only cost accuracy
+        weight, bias = centred_key_value(layer)
+    sums: tuple[Tensor, Tensor, Tensor] = UnitMoments.apply(z, weight.to(z.dtype), bias.to(z.dtype), layer.heads)
+    return Moments(*sums)
 
 
 def sum_up(unit: Tensor) -> Moments:
@@ -85,9 +84,7 @@ def first_map(layer: GalerkinLayer, M: Tensor) -> tuple[Tensor, Tensor]:
 
 def galerkin(layer: GalerkinLayer, z: Tensor) -> Tensor:
     """The same as layer(z), for z (B, n, d_z)."""
-    with torch.autocast(z.device.type, enabled=False):  # small matrices: half precision would only cost accuracy
-        weight, bias = centred_key_value(layer)
-    sums = moments(F.linear(z, weight.to(z.dtype), bias.to(z.dtype)), layer.heads)
+    sums = moments(layer, z)
     with torch.autocast(z.device.type, enabled=False):
         A, a = first_map(layer, integral(layer, sums, z.shape[1]))
     hidden = torch.baddbmm(a.to(z.dtype).unsqueeze(1), z, A.to(z.dtype).transpose(1, 2))

@@ -6,41 +6,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from srno.errors import SRNOError
+from srno.training.stages import Stage, parse_stages
 
-Optimiser: TypeAlias = Literal["muon", "adam"]
-Precision: TypeAlias = Literal["fp32", "bf16"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stage:
-    """A part of a run with samples of one shape."""
-
-    until: float = 1.0
-    """Share of the budget at which this stage ends."""
-    patch: int
-    """Side p of the low-resolution patch."""
-    batch: int
-    """Samples in a step, over all devices."""
-    points: int
-    """Supervision points n_q of a sample."""
-
-
-def parse_stages(text: str) -> tuple[Stage, ...]:
-    """`0.8:32x16x512,48x16x1152` is 32² patches, batch 16, 512 points until 80 % of the budget, then 48² and so on."""
-    stages: list[Stage] = []
-    for part in text.split(","):
-        until, _, shape = part.strip().rpartition(":")
-        try:
-            patch, batch, points = (int(number) for number in shape.split("x"))
-            stages.append(Stage(until=float(until or 1), patch=patch, batch=batch, points=points))
-        except ValueError:
-            raise SRNOError(
-                f"--stages {text!r}: write UNTIL:PATCHxBATCHxPOINTS, such as 0.8:32x16x512,48x16x1152"
-            ) from None
-    shares = [stage.until for stage in stages]
-    if shares != sorted(set(shares)) or shares[-1] != 1.0 or shares[0] <= 0:
-        raise SRNOError(f"--stages {text!r}: shares must rise, and the last stage must go on to 1")
-    return tuple(stages)
+Precision: TypeAlias = Literal["auto", "fp32", "bf16"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,15 +20,18 @@ class TrainConfig:
     preset: str = "light"
     """Model to train."""
     init: Path | None = None
-    """Weights to start from; the preset may be deeper or wider than they are."""
+    """Weights to start from: a file or a shipped name; the preset may be deeper or wider than they are."""
     validation: Path | None = None
-    """Folder of pictures to select by."""
+    """Folder of pictures to select by; they are not trained on, wherever it lies."""
     hold_out: int = 16
     """Without a validation folder: this many pictures are taken out of the data for it."""
 
     steps: int | None = None
+    """Budget in steps."""
     epochs: float | None = None
+    """Budget in epochs, each --repeat visits of every picture."""
     minutes: float | None = None
+    """Budget in minutes: the schedule ends when the time does."""
 
     stages: str = "48x16x1152"
     """Shape of the samples, PATCHxBATCHxPOINTS; with UNTIL: before it, several one after the other."""
@@ -72,6 +43,8 @@ class TrainConfig:
     """Supervision points anywhere in the crop, or as one window (the paper's -s, as we read it)."""
     detail: float = 0.0
     """Share of crops placed where the picture has detail."""
+    flat: float = 0.0
+    """Share of crops painted over with one colour, so that plains of any colour keep it up to the picture's edge."""
     degradation: str = "bicubic"
     """How low-resolution patches are made."""
     allow_small: bool = False
@@ -79,7 +52,8 @@ class TrainConfig:
     repeat: int = 20
     """Visits of each picture in an epoch."""
 
-    optimiser: Optimiser = "muon"
+    optimiser: Literal["muon", "adam"] = "muon"
+    """Muon on matrices and kernels with Adam for the rest, or Adam alone."""
     rate: float = 2e-3
     """Peak rate of Muon, or of Adam where it is alone."""
     adam_rate: float = 1e-3
@@ -99,59 +73,66 @@ class TrainConfig:
     rate_per_epoch: bool = False
     """Change the rate once an epoch, as the published recipe does."""
     loss: Literal["l1", "charbonnier"] = "l1"
+    """Absolute error, or its smooth relative."""
     l2_from: float = 1.0
     """Share of the budget from which the loss is the squared error."""
     clip: float | None = 1.0
-    """Largest gradient norm."""
+    """Largest gradient norm, or none."""
     ema: float | None = 0.999
-    """Averaging of the weights that are evaluated and saved."""
+    """Averaging of the weights that are evaluated and saved, or none."""
     accumulate: int = 1
     """Parts into which each step's batch is cut to save memory."""
-    precision: Precision = "fp32"
-    """Arithmetic of the products; weights and sums are always fp32."""
+    precision: Precision = "auto"
+    """Arithmetic of the products; auto is bf16 where the device is faster at it. Weights and sums are always fp32."""
     seed: int = 0
+    """Of weights and samples."""
 
     workers: int = 1
     """Threads that prepare samples."""
     validate_minutes: float = 10.0
+    """Minutes between validations."""
     checkpoint_minutes: float = 4.0
+    """Minutes between checkpoints."""
     validation_pixels: int = 192 * 192
     """Validation pictures are cut to this many pixels at their centre."""
 
     def __post_init__(self) -> None:
-        budgets = [budget for budget in (self.steps, self.epochs, self.minutes) if budget is not None]
-        if len(budgets) != 1 or budgets[0] <= 0:
-            raise SRNOError("give one budget above zero: --steps, --epochs or --minutes")
-        if self.accumulate < 1 or any(stage.batch % self.accumulate for stage in parse_stages(self.stages)):
-            raise SRNOError(f"--accumulate {self.accumulate} must divide every stage's batch")
         if not self.data:
             raise SRNOError("give at least one folder of pictures with --data")
+        budgets = [getattr(self, name) for name in BUDGETS if getattr(self, name) is not None]
+        if len(budgets) != 1 or budgets[0] <= 0:
+            raise SRNOError("give one budget above zero: --steps, --epochs or --minutes")
+        if self.accumulate < 1 or any(stage.batch % self.accumulate for stage in self.all_stages):
+            raise SRNOError(f"--accumulate {self.accumulate} must divide the batch of every stage in {self.stages}")
+        if self.warmup < 0 or self.constant < 0 or self.warmup + self.constant > 1:
+            raise SRNOError(
+                f"--warmup {self.warmup:g} and --constant {self.constant:g} must be shares, at most 1 in all"
+            )
+        if self.ema is not None and not 0 <= self.ema < 1:
+            raise SRNOError(f"--ema {self.ema:g}: give a number from 0 to below 1, or none")
+        for name in ("rate", "adam_rate", "validate_minutes", "checkpoint_minutes", "validation_pixels"):
+            if getattr(self, name) <= 0:
+                raise SRNOError(f"--{name.replace('_', '-')} {getattr(self, name):g} must be above zero")
+
+    @property
+    def all_stages(self) -> tuple[Stage, ...]:
+        return parse_stages(self.stages)
 
     def stage(self, progress: float) -> Stage:
         """The stage that holds at this share of the budget."""
-        stages = parse_stages(self.stages)
-        return next((stage for stage in stages if progress < stage.until), stages[-1])
+        return next((stage for stage in self.all_stages if progress < stage.until), self.all_stages[-1])
 
 
 BUDGETS = ("steps", "epochs", "minutes")
 
-RECIPES: dict[str, dict[str, Any]] = {
-    "compact": {"stages": "48x16x1152"},
-    "paper": {
-        "epochs": 1050.0,
-        "stages": f"128x64x{128 * 128}",
-        "optimiser": "adam",
-        "rate": 4e-4,
-        "betas": (0.9, 0.999),
-        "warmup": 50 / 1050,
-        "warmup_from": 0.1,
-        "rate_per_epoch": True,
-        "clip": None,
-        "ema": None,
-        "repeat": 20,
-        "accumulate": 16,
-    },
+CHANGEABLE = frozenset(BUDGETS) | {
+    "workers",
+    "validation",
+    "validate_minutes",
+    "checkpoint_minutes",
+    "validation_pixels",
 }
+"""What may be given anew when a run goes on: how long it lasts, and what does not touch the weights."""
 
 
 def to_json(config: TrainConfig) -> str:
@@ -160,12 +141,12 @@ def to_json(config: TrainConfig) -> str:
 
 
 def from_json(text: str) -> TrainConfig:
-    """The inverse of `to_json`."""
-    raw = json.loads(text)
+    """The inverse of `to_json`; what a newer or older version wrote beside it is left out or has its default."""
     known = {entry.name for entry in fields(TrainConfig)}
-    raw = {key: value for key, value in raw.items() if key in known}
+    raw: dict[str, Any] = {key: value for key, value in json.loads(text).items() if key in known}
     raw["data"] = tuple(Path(folder) for folder in raw["data"])
-    raw["betas"] = tuple(raw["betas"])
+    if "betas" in raw:
+        raw["betas"] = tuple(raw["betas"])
     for name in ("init", "validation"):
-        raw[name] = Path(raw[name]) if raw[name] else None
+        raw[name] = Path(raw[name]) if raw.get(name) else None
     return TrainConfig(**raw)

@@ -1,13 +1,140 @@
-"""Start a larger model from a smaller one, without changing the function that it computes."""
+"""Start a larger model from a smaller one, without changing the function that it computes.
+
+One rule does it: what was there before takes nothing from what is new. In every linear map and convolution the old
+outputs have zero weights for new inputs, while new outputs are free; and new residual parts end in a zero map. So
+the new parts compute something from the start, are not heard yet, and the gradient reaches the weights that decide
+how much they will be.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
 
 from srno.checkpoints.native import Checkpoint
-from srno.config import ModelConfig
+from srno.config import ModelConfig, RDNConfig, SRNOConfig
 from srno.errors import SRNOError
+from srno.operator.build import build
+from srno.operator.lifting import FREQUENCIES
 from srno.operator.model import Model
 
+LAST_OF_RESIDUAL = re.compile(r"encoder\.blocks\.\d+\.conv2\.|layers\.\d+\.W2\.")
+"""What a new residual part ends in. RDN's blocks need none of it: after the last, only `fusion1` hears them."""
 
+Kept = list[int]
+"""Where the old channels lie among the new ones."""
+
+
+@torch.no_grad()
 def grow(checkpoint: Checkpoint, target: ModelConfig) -> Model:
-    """A model of config `target` that computes what the checkpoint does; deeper encoders and wider d_z are allowed."""
-    if checkpoint.config == target:
-        return checkpoint.model().train()
-    raise SRNOError("growing is not there yet")
+    """A model of config `target` that computes what the checkpoint does; the new parts have fresh weights."""
+    old = checkpoint.model()
+    if old.config == target:
+        return old.train()
+    _check(old.config, target)
+    growth = _Growth(old.config, target)
+    model = build(target).to(next(old.parameters()).dtype)
+    state, before = model.state_dict(), old.state_dict()
+    for name, tensor in state.items():
+        if name not in before:
+            if LAST_OF_RESIDUAL.match(name):
+                tensor.zero_()
+        elif tensor.shape == before[name].shape:
+            tensor.copy_(before[name])
+        else:
+            _implant(before[name], tensor, *growth.kept(name))
+    model.load_state_dict(state)
+    return model
+
+
+def _check(old: ModelConfig, new: ModelConfig) -> None:
+    """Refuse what cannot be had without changing the function, by name."""
+    if old.system != new.system or old.encoder.family != new.encoder.family:
+        raise _refusal("system and encoder", f"{old.system}/{old.encoder.family}", f"{new.system}/{new.encoder.family}")
+    can_grow = {"blocks"}
+    if isinstance(old, SRNOConfig):
+        can_grow |= {"channels", "layers", "growth", "d_z", "heads", "iterations", "projection_width"}
+    for before, after in ((old.encoder, new.encoder), (old, new)):
+        for name in (entry.name for entry in fields(before) if entry.name != "encoder"):
+            was, is_ = getattr(before, name), getattr(after, name)
+            if was != is_ and not (name in can_grow and is_ > was):
+                raise _refusal(name, was, is_)
+    if isinstance(old, SRNOConfig) and isinstance(new, SRNOConfig) and old.head_width != new.head_width:
+        raise _refusal("the width of a head, d_z/heads,", old.head_width, new.head_width)
+
+
+def _refusal(what: str, old: object, new: object) -> SRNOError:
+    return SRNOError(
+        f"--init: {what} cannot go from {old} to {new} without a change of function; choose another --preset"
+    )
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """Where the channels of the old model lie in the new one."""
+
+    old: ModelConfig
+    new: ModelConfig
+
+    def kept(self, name: str) -> tuple[Kept | None, Kept | None]:
+        """Old outputs and old inputs of a tensor of the old model; None for all."""
+        if name.startswith("encoder."):
+            return self._encoder(name.removeprefix("encoder.").rsplit(".", 1)[0])
+        if isinstance(self.old, SRNOConfig) and isinstance(self.new, SRNOConfig):
+            return self._decoder(self.old, self.new, name.rsplit(".", 1)[0])
+        return None, None
+
+    def _encoder(self, module: str) -> tuple[Kept | None, Kept | None]:
+        old, new = self.old.encoder, self.new.encoder
+        channels = (old.channels, new.channels)
+        if module in ("head", "shallow1"):
+            return _kept([channels]), None
+        if not (isinstance(old, RDNConfig) and isinstance(new, RDNConfig)):
+            return _kept([channels]), _kept([channels])
+        growth = (old.growth, new.growth)
+        if module == "fusion1":
+            return _kept([channels]), _kept([channels] * old.blocks)
+        if module.endswith(".fusion"):
+            return _kept([channels]), _kept([channels, *[growth] * old.layers])
+        if number := re.search(r"\.convs\.(\d+)$", module):
+            return _kept([growth]), _kept([channels, *[growth] * int(number[1])])
+        return _kept([channels]), _kept([channels])
+
+    def _decoder(self, old: SRNOConfig, new: SRNOConfig, module: str) -> tuple[Kept | None, Kept | None]:
+        z, hidden = _kept([(old.d_z, new.d_z)]), _kept([(old.projection_width, new.projection_width)])
+        channels = (old.encoder.channels, new.encoder.channels)
+        if module == "lifting.linear":
+            inputs = [(8, 8), *[channels] * 4, (2, 2)]
+            if old.lifting == "nearest":
+                inputs = [channels, (4 * FREQUENCIES + 2, 4 * FREQUENCIES + 2)]
+            return z, _kept(inputs)
+        if module == "projection.hidden":
+            return hidden, z
+        if module == "projection.rgb":
+            return None, hidden
+        if module.endswith("_norm"):
+            return _kept([(old.heads, new.heads)]), None
+        return z, z
+
+
+def _kept(parts: Iterable[tuple[int, int]]) -> Kept:
+    """Channels come in parts of (old, new) widths, side by side; each part keeps its first channels."""
+    kept: Kept = []
+    start = 0
+    for old, new in parts:
+        kept += range(start, start + old)
+        start += new
+    return kept
+
+
+def _implant(old: Tensor, new: Tensor, outputs: Kept | None, inputs: Kept | None) -> None:
+    """Write the old tensor (outputs, [inputs, …]) into the new one; its outputs take nothing from new inputs."""
+    rows = torch.arange(len(new)) if outputs is None else torch.tensor(outputs)
+    if new.ndim == 1:
+        new[rows] = old
+        return
+    columns = torch.arange(new.shape[1]) if inputs is None else torch.tensor(inputs)
+    new[rows] = 0
+    new[rows.unsqueeze(1), columns] = old

@@ -3,6 +3,8 @@
 import io
 import json
 import re
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,13 @@ from srno.config import ModelConfig
 from srno.errors import SRNOError
 from srno.training.config import TrainConfig, from_json, to_json
 
+try:
+    import fcntl
+except ImportError:  # not on Windows, where nothing keeps two processes from the same run
+    fcntl = None
+
 KEPT = 2
-"""States that are kept: the newest, and one more in case it is damaged."""
+"""States that are kept: the newest, and one more in case it is damaged or leads nowhere."""
 
 
 @dataclass(frozen=True)
@@ -29,23 +36,42 @@ class Run:
     def log(self) -> Path:
         return self.folder / "log.jsonl"
 
-    def create(self, config: TrainConfig) -> None:
-        """Begin a run; a folder that holds one already is refused."""
+    def check_new(self) -> None:
+        """Refuse a folder that holds a run already."""
         if (self.folder / "config.json").exists():
             raise SRNOError(
                 f"{self.folder} holds a run already; go on with --resume {self.folder}, or choose another --out"
             )
-        write_atomically(self.folder / "config.json", to_json(config).encode())
 
-    def replace_config(self, config: TrainConfig) -> None:
-        """Remember that the run goes on with another budget."""
-        write_atomically(self.folder / "config.json", to_json(config).encode())
+    @contextmanager
+    def opened(self, config: TrainConfig) -> Generator[None]:
+        """Take the folder for this process, write down what the run is, and clear away what a killed one left."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".lock").open("w") as lock:
+            self._take(lock.fileno())
+            for left in (*self.folder.glob(".*.partial"), *self.folder.glob("state/.*.partial")):
+                left.unlink(missing_ok=True)
+            if self.log.exists() and not self.log.read_bytes().endswith(b"\n"):
+                with self.log.open("a") as file:
+                    file.write("\n")
+            write_atomically(self.folder / "config.json", to_json(config).encode())
+            yield
+
+    def _take(self, lock: int) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SRNOError(f"{self.folder}: another process is training this run") from None
+        except OSError:
+            pass  # a file system without locks
 
     def config(self) -> TrainConfig:
         """What the run was begun with."""
         try:
             return from_json((self.folder / "config.json").read_text())
-        except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise SRNOError(f"--resume {self.folder}: no run there that could go on ({error})") from None
 
     def states(self) -> list[Path]:
@@ -54,11 +80,12 @@ class Run:
         return sorted(found, key=lambda path: int(path.stem), reverse=True)
 
     def save_state(self, state: dict[str, Any]) -> None:
-        """Add a state, and only then drop the oldest."""
+        """Add a state, and only then drop the oldest, and those that lie ahead: no way led on from there."""
         buffer = io.BytesIO()
         torch.save(state, buffer)
         write_atomically(self.folder / "state" / f"{state['step']:09d}.pt", buffer.getvalue())
-        for path in self.states()[KEPT:]:
+        behind = [path for path in self.states() if int(path.stem) <= state["step"]]
+        for path in set(self.states()) - set(behind[:KEPT]):
             path.unlink(missing_ok=True)
 
     def load_state(self) -> dict[str, Any] | None:
@@ -70,28 +97,33 @@ class Run:
                 continue  # a damaged file: the one before it is there for this
         return None
 
+    def drop_state(self) -> bool:
+        """Remove the newest state, unless it is the only one; returns whether there is another."""
+        states = self.states()
+        if len(states) > 1:
+            states[0].unlink()
+        return len(states) > 1
+
     def save_weights(self, which: str, config: ModelConfig, weights: dict[str, Tensor], card: Card) -> None:
         """Write `last` or `best` in our format."""
         write_checkpoint(Checkpoint(config=config, state=weights, card=card), self.folder / f"{which}.safetensors")
 
     def write_log(self, **entry: Any) -> None:
-        """One line of the log."""
-        with self.log.open("a") as file:
+        """One line of the log; without room for it there is none."""
+        with suppress(OSError), self.log.open("a") as file:
             file.write(json.dumps(entry) + "\n")
 
     def read_log(self) -> list[dict[str, Any]]:
-        """The log as it counts: what a crash undid is left out."""
-        entries: list[dict[str, Any]] = []
+        """The log as it counts: what a crash or a rollback undid is left out."""
         try:
             lines = self.log.read_text().splitlines()
         except OSError:
             raise SRNOError(f"{self.folder}: no log.jsonl of a training run there") from None
+        entries: list[dict[str, Any]] = []
         for line in lines:
-            try:
+            with suppress(json.JSONDecodeError):  # cut off by a crash
                 entry = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # cut off by a crash
-            if entry.get("event") == "resume":
-                entries = [earlier for earlier in entries if earlier.get("step", 0) <= entry["step"]]
-            entries.append(entry)
+                if entry.get("event") in ("resume", "rollback"):
+                    entries = [earlier for earlier in entries if earlier.get("step", 0) <= entry["step"]]
+                entries.append(entry)
         return entries

@@ -1,6 +1,5 @@
 """How good the weights are, on pictures that were never trained on: the numbers that select."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,58 +8,46 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from srno.data.cache import Cache
-from srno.evaluation.datasets import Picture, PictureSet, find_sets, load_pair
+from srno.config import FixedScaleConfig, ModelConfig
+from srno.evaluation.datasets import PictureSet, load_pair, reason_to_skip
 from srno.evaluation.evaluate import bicubic, evaluate
 from srno.evaluation.protocols import Protocol, Scale, named_protocol
 from srno.inference.upscaler import Upscaler
 from srno.operator.model import Model
 from srno.training.config import TrainConfig
 
-SCALES = (Scale(2, 2), Scale(3, 3), Scale(4, 4))
+
+def scales_of(config: ModelConfig) -> tuple[Scale, ...]:
+    """What weights are selected by: the published factors, or the only one that the model has."""
+    factors = (config.scale,) if isinstance(config, FixedScaleConfig) else (2, 3, 4)
+    return tuple(Scale(factor, factor) for factor in factors)
 
 
 def protocol_of(config: TrainConfig) -> Protocol:
     return named_protocol("benchmark", max_pixels=config.validation_pixels)
 
 
-def hold_out(cache: Cache, config: TrainConfig) -> tuple[Cache, PictureSet | None]:
-    """Pictures to train on, and pictures to select by: a folder, or some of the data by a hash of their names."""
-    if config.validation is not None:
-        sets = find_sets(config.validation)
-        return cache, PictureSet("validation", tuple(picture for each in sets for picture in each.pictures))
-    ranked = sorted(range(len(cache.pictures)), key=lambda i: _rank(cache.pictures[i].path))
-    large = [i for i in ranked if min(cache.pictures[i].height, cache.pictures[i].width) >= 96]
-    chosen = set(large[: min(config.hold_out, len(cache.pictures) - 1)])
-    if not chosen:
-        return cache, None
-    paths = [cache.pictures[i].path for i in sorted(chosen)]
-    training = cache.take([i for i in range(len(cache.pictures)) if i not in chosen])
-    return training, PictureSet("held out", tuple(Picture(path.name, path) for path in paths))
-
-
-def _rank(path: Path) -> str:
-    return hashlib.sha256(path.name.encode()).hexdigest()
-
-
 def validate(model: Model, pictures: PictureSet, protocol: Protocol) -> dict[str, float]:
     """Mean PSNR by scale, and their mean."""
-    scores = evaluate(Upscaler(model), pictures, SCALES, protocol, model="validation").mean
+    scores = evaluate(Upscaler(model), pictures, scales_of(model.config), protocol, model="validation").mean
     by_scale = {f"x{scale}": score.psnr for scale, score in scores.items()}
     return by_scale | {"mean": float(np.mean(list(by_scale.values())))}
 
 
 def draw_crops(model: Model, pictures: PictureSet, protocol: Protocol, path: Path, *, count: int = 4) -> None:
-    """Rows of bicubic, model and truth at ×4, for looking at."""
+    """Rows of bicubic, model and truth at the largest factor, for looking at."""
+    scale = scales_of(model.config)[-1]
+    large = [picture for picture in pictures.pictures if reason_to_skip(picture, scale, protocol) is None]
     rows: list[NDArray[np.uint8]] = []
-    for picture in pictures.pictures[:count]:
-        lr, hr = (pixels.astype(np.float32) / np.float32(255) for pixels in load_pair(picture, SCALES[-1], protocol))
+    for picture in large[:count]:
+        lr, hr = (pixels.astype(np.float32) / np.float32(255) for pixels in load_pair(picture, scale, protocol))
         size = (hr.shape[0], hr.shape[1])
-        arguments: dict[str, Any] = {"size": size, "scale": (4.0, 4.0), "cell_clip": True}
+        arguments: dict[str, Any] = {"size": size, "scale": (scale.y, scale.x), "cell_clip": True}
         rows.append(_square([bicubic(lr, **arguments), Upscaler(model)(lr, **arguments), hr]))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    width = min(row.shape[1] for row in rows)
-    Image.fromarray(np.concatenate([row[:, :width] for row in rows])).save(path)
+    if rows:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        width = min(row.shape[1] for row in rows)
+        Image.fromarray(np.concatenate([row[:, :width] for row in rows])).save(path)
 
 
 def _square(pictures: Sequence[NDArray[np.float32]]) -> NDArray[np.uint8]:

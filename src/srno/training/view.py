@@ -2,18 +2,22 @@
 
 import math
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
 from rich.live import Live
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from srno.errors import require
 
 Event = dict[str, Any]
+
+LINE_EVERY = 60.0
+"""Seconds between the lines on steps where there is no live table."""
 
 
 class View:
@@ -21,16 +25,10 @@ class View:
 
     def __init__(self, title: str, console: Console) -> None:
         self.title, self.console = title, console
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-        )
-        self.task = self.bar.add_task(title, total=1.0)
-        self.numbers: dict[str, str] = {}
+        self.progress, self.numbers = 0.0, dict[str, str]()
+        self.start: Event | None = None
+        """The first step since this process began."""
+        self.next_line = 0.0
         self.live = Live(self._table(), console=console, refresh_per_second=2) if console.is_terminal else None
 
     def __enter__(self) -> Self:
@@ -45,41 +43,68 @@ class View:
     def __call__(self, event: Event) -> None:
         """Take in an event."""
         match event["event"]:
+            case "reading":
+                self.numbers["reading pictures"] = f"{event['done']} of {event['of']}"
+                if not self.live and event["done"] == 1:
+                    self._say(f"reading {event['of']} pictures, which is done once")
             case "step":
                 self._step(event)
             case "validation":
                 scores = "  ".join(f"{name} {event[name]:.3f}" for name in event if name[0] == "x" or name == "mean")
                 self.numbers["validation, dB"] = scores
-                self._say(f"step {event['step']}, {event['seconds'] / 60:.1f} min: {scores} dB")
+                self._say(f"step {event['step']}, {_time(event['seconds'])}: {scores} dB")
             case "skipped":
                 self._say(f"left out {event['path']}: {event['reason']}")
             case "resume":
-                self._say(f"going on from step {event['step']} ({event['seconds'] / 60:.1f} min)")
+                self._say(f"going on from step {event['step']}, {_time(event['seconds'])}")
+            case "rollback":
+                self._say(f"{event['bad_steps']} bad steps in a row: back to the state of step {event['step']}")
             case "note":
                 self._say(event["text"])
             case kind:
-                self._say(f"{kind} after {event['step']} steps, {event['seconds'] / 60:.1f} minutes")
+                self._say(f"{kind} after {event['step']} steps, {_time(event['seconds'])}")
         if self.live:
             self.live.update(self._table())
 
     def _step(self, event: Event) -> None:
-        self.bar.update(self.task, completed=min(1.0, event["progress"]))
+        self.start = self.start or event
+        self.progress = min(1.0, event["progress"])
+        self.numbers.pop("reading pictures", None)
         self.numbers["step"] = f"{event['step']:,}"
         self.numbers["loss"] = f"{event['loss']:.4f}  ({-20 * math.log10(max(event['loss'], 1e-9) / 2):.1f} dB by L1)"
         self.numbers["rate"] = f"{100 * event['rate']:.0f} % of peak"
         self.numbers["LR pixels/s"] = f"{event['pixels']:,}"
+        self.numbers["time"] = f"{_time(event['seconds'])}, {self._left(event)}"
+        if not self.live and event["seconds"] >= self.next_line:
+            self.next_line = event["seconds"] + LINE_EVERY
+            self._say(", ".join(f"{name} {value}" for name, value in self.numbers.items()))
+
+    def _left(self, event: Event) -> str:
+        """Time to go, from the pace since this process began."""
+        assert self.start is not None
+        gained, seconds = event["progress"] - self.start["progress"], event["seconds"] - self.start["seconds"]
+        if gained <= 0:
+            return "…"
+        return f"{_time(max(0.0, 1 - event['progress']) * seconds / gained)} to go"
 
     def _table(self) -> Table:
-        table = Table.grid(padding=(0, 2))
+        head = Table.grid(padding=(0, 2))
+        head.add_row(self.title, ProgressBar(total=1.0, completed=self.progress, width=40), f"{self.progress:.1%}")
+        numbers = Table.grid(padding=(0, 2))
         for name, value in self.numbers.items():
-            table.add_row(name, value)
+            numbers.add_row(name, value)
         whole = Table.grid()
-        whole.add_row(self.bar)
-        whole.add_row(table)
+        whole.add_row(head)
+        whole.add_row(numbers)
         return whole
 
     def _say(self, text: str) -> None:
-        self.console.print(text, highlight=False, soft_wrap=True)
+        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def _time(seconds: float) -> str:
+    """1:02:03"""
+    return str(timedelta(seconds=round(seconds)))
 
 
 def tensorboard_writer(folder: Path) -> Callable[[Event], None]:

@@ -1,0 +1,173 @@
+// Hands to movement: wheel, drag, pinch, double click, keys. Knows the view, and tells `on` what happens to it.
+
+const EASE = 70; // ms to get most of the way to a zoom that was asked for
+const NOTCH = 1.0018; // zoom per unit of a wheel's turn
+const KEY_ZOOM = Math.SQRT2;
+const KEY_PAN = 1 / 8; // of the window
+const TAP = { time: 300, distance: 24 }; // of a tap, and between the two of a double tap, in ms and CSS pixels
+
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+export class Motion {
+  /**
+   * `on.leave()` comes before the zoom changes, `on.zoom()` and `on.pan()` after each change, `on.hover(point)` with the
+   * pointer's place or null. `locate(event)` gives the place of an event in the window, in device pixels.
+   */
+  constructor(element, { locate, on }) {
+    Object.assign(this, { element, locate, on, view: null, goal: null, anchor: null });
+    this.pointers = new Map();
+    this.press = this.tap = { time: -Infinity, x: 0, y: 0 };
+    this.#listen();
+  }
+
+  attach(view) {
+    this.view = view;
+    this.goal = null;
+    this.pointers.clear();
+  }
+
+  get moving() {
+    return this.goal !== null || this.pointers.size > 1;
+  }
+
+  /** Glide to a zoom, `factor` times the one that was last asked for, around a place (the middle if none is given). */
+  zoomBy(factor, place = this.#middle()) {
+    this.#glide((this.goal?.scale ?? this.view.scale) * factor, place);
+  }
+
+  fit() {
+    const { view } = this;
+    // Around the place that stays where it is while the picture shrinks to fit.
+    this.#glide(view.fitScale, this.#middle(), () => view.fit());
+  }
+
+  panBy(dx, dy) {
+    this.view.panBy(dx, dy);
+    this.on.pan();
+  }
+
+  #middle() {
+    return { x: this.view.pane.width / 2, y: this.view.pane.height / 2 };
+  }
+
+  #glide(scale, place, finish = () => {}) {
+    const { view } = this;
+    const target = Math.min(Math.max(scale, view.smallest), view.largest);
+    if (this.goal === null) this.on.leave();
+    const idle = this.goal === null;
+    this.goal = { scale: target, place, finish };
+    this.anchor = place;
+    if (calm.matches) this.#arrive();
+    else if (idle) requestAnimationFrame((time) => this.#step(time, time));
+  }
+
+  #step(time, before) {
+    if (!this.goal) return;
+    const { view, goal } = this;
+    const left = Math.log(goal.scale / view.scale);
+    if (Math.abs(left) < 0.002) return this.#arrive();
+    view.zoomTo(view.scale * Math.exp(left * (1 - Math.exp(-Math.max(8, time - before) / EASE))), goal.place.x, goal.place.y);
+    this.on.zoom();
+    requestAnimationFrame((next) => this.#step(next, time));
+  }
+
+  #arrive() {
+    const { scale, place, finish } = this.goal;
+    this.goal = null;
+    this.view.zoomTo(scale, place.x, place.y);
+    finish();
+    this.on.zoom();
+  }
+
+  #listen() {
+    const { element } = this;
+    const listen = (name, act) => element.addEventListener(name, (event) => this.view && act.call(this, event));
+    element.addEventListener("wheel", (event) => this.view && this.#wheel(event), { passive: false });
+    listen("pointerdown", this.#down);
+    listen("pointermove", this.#move);
+    for (const end of ["pointerup", "pointercancel"]) listen(end, this.#up);
+    listen("pointerleave", () => this.on.hover(null));
+    listen("dblclick", this.#doubleClick);
+    addEventListener("keydown", (event) => this.view && this.#key(event));
+  }
+
+  #wheel(event) {
+    event.preventDefault();
+    const lines = event.deltaMode === 1 ? 33 : event.deltaMode === 2 ? 400 : 1;
+    const turn = Math.max(-400, Math.min(400, event.deltaY * lines)) * (event.ctrlKey && !event.deltaMode ? 5 : 1);
+    this.zoomBy(NOTCH ** -turn, this.locate(event));
+  }
+
+  #down(event) {
+    if (event.target !== this.element && event.target.tagName !== "CANVAS") return;
+    if (event.pointerType === "mouse" && event.button !== 0) return;
+    this.element.setPointerCapture(event.pointerId);
+    const place = this.locate(event);
+    this.pointers.set(event.pointerId, place);
+    this.press = { time: event.timeStamp, touch: event.pointerType === "touch", ...place };
+    this.on.hover(place);
+    if (this.pointers.size === 2) {
+      this.goal = null;
+      this.on.leave();
+    }
+  }
+
+  #move(event) {
+    const now = this.locate(event);
+    const before = this.pointers.get(event.pointerId);
+    this.on.hover(now);
+    if (!before) return;
+    if (this.pointers.size === 2) {
+      const [other] = [...this.pointers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
+      this.#pinch(other, before, now);
+    } else if (this.pointers.size === 1) {
+      this.panBy(now.x - before.x, now.y - before.y);
+    }
+    this.pointers.set(event.pointerId, now);
+  }
+
+  #pinch(other, before, now) {
+    const distance = (place) => Math.max(1, Math.hypot(place.x - other.x, place.y - other.y));
+    const middle = { x: (now.x + other.x) / 2, y: (now.y + other.y) / 2 };
+    this.view.panBy((now.x - before.x) / 2, (now.y - before.y) / 2);
+    this.view.zoomTo((this.view.scale * distance(now)) / distance(before), middle.x, middle.y);
+    this.anchor = middle;
+    this.on.zoom();
+  }
+
+  #up(event) {
+    if (!this.pointers.delete(event.pointerId)) return;
+    if (!this.press.touch || event.type === "pointercancel" || this.pointers.size) return;
+    const now = { time: event.timeStamp, ...this.locate(event) };
+    const near = (then) =>
+      Math.hypot(now.x - then.x, now.y - then.y) < TAP.distance * devicePixelRatio && now.time - then.time < TAP.time;
+    if (!near(this.press)) return;
+    if (near(this.tap)) this.zoomBy(2, now);
+    this.tap = now;
+  }
+
+  /** Of a mouse; some browsers make one of two taps, which `#up` has dealt with. */
+  #doubleClick(event) {
+    if (!this.press.touch && event.target.tagName === "CANVAS") this.zoomBy(event.shiftKey ? 1 / 2 : 2, this.locate(event));
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog, select")) return;
+    if (event.key.startsWith("Arrow") && event.target !== this.element && event.target !== document.body) return;
+    const step = { x: this.view.pane.width * KEY_PAN, y: this.view.pane.height * KEY_PAN };
+    const act = {
+      ArrowLeft: () => this.panBy(step.x, 0),
+      ArrowRight: () => this.panBy(-step.x, 0),
+      ArrowUp: () => this.panBy(0, step.y),
+      ArrowDown: () => this.panBy(0, -step.y),
+      "+": () => this.zoomBy(KEY_ZOOM),
+      "=": () => this.zoomBy(KEY_ZOOM),
+      "-": () => this.zoomBy(1 / KEY_ZOOM),
+      _: () => this.zoomBy(1 / KEY_ZOOM),
+      0: () => this.fit(),
+    }[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  }
+}

@@ -1,0 +1,229 @@
+// One source of pixels, srno or bicubic: its tiles at each zoom level, and what to show until they come.
+
+import { fetchTile } from "./api.js";
+
+const KEPT_PIXELS = 48e6; // in tiles, per source
+const KEPT_VIEWS = 8;
+
+/** The tiles of one zoom level, on a grid that fits the window in which the level was first seen. */
+class Level {
+  constructor(size, visible, longest) {
+    const span = (low, high) => {
+      const room = Math.max(1, high - low);
+      return { origin: low, step: Math.ceil(room / Math.ceil(room / longest)) };
+    };
+    this.size = size;
+    this.x = span(visible.left, visible.right);
+    this.y = span(visible.top, visible.bottom);
+    this.tiles = new Map();
+  }
+
+  /** Keys and rectangles of the tiles that touch the visible part, the ones nearest to its centre first. */
+  covering(visible) {
+    const found = [];
+    const range = (axis, low, high) => [
+      Math.floor((low - axis.origin) / axis.step),
+      Math.ceil((high - axis.origin) / axis.step),
+    ];
+    const [firstX, lastX] = range(this.x, visible.left, visible.right);
+    const [firstY, lastY] = range(this.y, visible.top, visible.bottom);
+    for (let j = firstY; j < lastY; j++) {
+      for (let i = firstX; i < lastX; i++) found.push(this.#tile(i, j));
+    }
+    const middle = { x: (visible.left + visible.right) / 2, y: (visible.top + visible.bottom) / 2 };
+    const distance = ({ rect: [x, y, w, h] }) => Math.hypot(x + w / 2 - middle.x, y + h / 2 - middle.y);
+    return found.sort((a, b) => distance(a) - distance(b));
+  }
+
+  #tile(i, j) {
+    const cut = (axis, index, size) => {
+      const start = axis.origin + index * axis.step;
+      const low = Math.max(0, start);
+      return [low, Math.min(size, start + axis.step) - low];
+    };
+    const [x, width] = cut(this.x, i, this.size.width);
+    const [y, height] = cut(this.y, j, this.size.height);
+    return { key: `${i},${j}`, rect: [x, y, width, height] };
+  }
+}
+
+export class Layer {
+  /** `onChange` is called when there is something new to draw; `onFail` with an error that is not a cancellation. */
+  constructor({ picture, source, base, longest, parallel, onChange, onFail }) {
+    Object.assign(this, { picture, source, base, longest, parallel, onChange, onFail });
+    this.levels = new Map(); // by width, the least recently used first
+    this.views = []; // what was in the window when it was left, as pictures to stretch
+    this.queue = [];
+    this.running = new Map();
+    this.done = this.wanted = 0;
+  }
+
+  /** Ask for what the window shows and is not known; whatever else was asked for is no longer wanted. */
+  want(view) {
+    const level = this.#level(view);
+    const visible = view.visible();
+    const all = level.covering(visible);
+    const missing = all.filter(({ key }) => !level.tiles.has(key));
+    const urls = new Set(missing.map((tile) => this.#name(level, tile)));
+    for (const [name, control] of this.running) if (!urls.has(name)) control.abort();
+    this.queue = missing.filter((tile) => !this.running.has(this.#name(level, tile))).map((tile) => ({ level, tile }));
+    this.wanted = all.length;
+    this.done = all.length - missing.length;
+    this.#next();
+    this.#forget();
+  }
+
+  /** Nothing is wanted until further notice. */
+  halt() {
+    this.queue = [];
+    for (const control of this.running.values()) control.abort();
+  }
+
+  isSharp(view) {
+    const level = this.levels.get(view.level.width);
+    return !!level && view.snapped && level.covering(view.visible()).every(({ key }) => level.tiles.has(key));
+  }
+
+  /** Keep what the window shows now, to be stretched when the zoom has changed. */
+  remember(view) {
+    if (!this.levels.get(view.level.width)?.tiles.size) return;
+    const canvas = document.createElement("canvas");
+    canvas.width = view.pane.width;
+    canvas.height = view.pane.height;
+    this.draw(canvas.getContext("2d"), view, { still: true });
+    const { x, y } = view.scales;
+    const seen = { canvas, left: Math.round(view.left), top: Math.round(view.top), x, y };
+    this.views = [...this.views.filter((old) => old.x !== x), seen].slice(-KEPT_VIEWS);
+    this.views.sort((a, b) => a.x - b.x);
+  }
+
+  /** Begin with what another layer shows in the window. */
+  inherit(other, view) {
+    other.remember(view);
+    this.views = other.views.slice();
+  }
+
+  /** Draw the window; true if some tile has yet to fade in. */
+  draw(context, view, { still = false } = {}) {
+    context.imageSmoothingEnabled = true;
+    context.imageSmoothingQuality = view.snapped ? "high" : "low";
+    this.#drawBase(context, view);
+    for (const seen of this.#usefulViews(view)) this.#drawSeen(context, view, seen);
+    return this.#drawTiles(context, view, still);
+  }
+
+  #drawBase(context, view) {
+    const { x, y } = view.scales;
+    const [left, top] = corner(view);
+    const shrink = { x: this.base.width / this.picture.width, y: this.base.height / this.picture.height };
+    // Only the part in the window, with some margin, so that numbers stay small at any zoom.
+    const a = view.toPicture(0, 0);
+    const b = view.toPicture(view.pane.width, view.pane.height);
+    const low = (value) => Math.max(0, Math.floor(value) - 2);
+    const high = (value, size) => Math.min(size, Math.ceil(value) + 2);
+    const sx = low(a.x * shrink.x);
+    const sy = low(a.y * shrink.y);
+    const sw = high(b.x * shrink.x, this.base.width) - sx;
+    const sh = high(b.y * shrink.y, this.base.height) - sy;
+    if (sw < 1 || sh < 1) return;
+    const unit = { x: x / shrink.x, y: y / shrink.y };
+    context.drawImage(this.base, sx, sy, sw, sh, left + sx * unit.x, top + sy * unit.y, sw * unit.x, sh * unit.y);
+  }
+
+  /** From the last view that covers the whole window upwards: what lies under it is not seen. */
+  #usefulViews(view) {
+    const placed = this.views.map((seen) => ({ ...seen, rect: placeOf(seen, view) }));
+    const { width, height } = view.pane;
+    const near = placed.filter(({ rect: [x, y, w, h] }) => x < width && y < height && x + w > 0 && y + h > 0 && w > 8);
+    const covers = ({ rect: [x, y, w, h] }) => x <= 0 && y <= 0 && x + w >= width && y + h >= height;
+    const first = near.findLastIndex(covers);
+    return near.slice(Math.max(0, first));
+  }
+
+  #drawSeen(context, view, { canvas, rect }) {
+    if (this.picture.alpha) context.clearRect(...rect);
+    context.drawImage(canvas, ...rect);
+  }
+
+  #drawTiles(context, view, still) {
+    const level = view.snapped && this.levels.get(view.level.width);
+    if (!level) return false;
+    const [left, top] = corner(view);
+    const now = performance.now();
+    let fading = false;
+    for (const { key, rect } of level.covering(view.visible())) {
+      const tile = level.tiles.get(key);
+      if (!tile) continue;
+      const age = still || this.picture.alpha ? 1 : (now - tile.born) / FADE;
+      fading ||= age < 1;
+      if (this.picture.alpha) context.clearRect(left + rect[0], top + rect[1], rect[2], rect[3]);
+      context.globalAlpha = Math.min(1, Math.max(0.05, age));
+      context.drawImage(tile.bitmap, left + rect[0], top + rect[1]);
+    }
+    context.globalAlpha = 1;
+    return fading;
+  }
+
+  #level(view) {
+    const size = view.level;
+    const level = this.levels.get(size.width) ?? new Level(size, view.visible(), this.longest);
+    this.levels.delete(size.width);
+    this.levels.set(size.width, level);
+    return level;
+  }
+
+  #name(level, { rect }) {
+    return `${level.size.width},${level.size.height}:${rect}`;
+  }
+
+  #next() {
+    while (this.running.size < this.parallel && this.queue.length) this.#load(this.queue.shift());
+  }
+
+  async #load({ level, tile }) {
+    const name = this.#name(level, tile);
+    const control = new AbortController();
+    this.running.set(name, control);
+    try {
+      const { width, height } = level.size;
+      const request = { source: this.source, level: `${width},${height}`, rect: tile.rect.join() };
+      const bitmap = await fetchTile(this.picture.id, request, control.signal);
+      level.tiles.set(tile.key, { bitmap, born: performance.now() });
+      this.done += 1;
+      this.onChange();
+    } catch (error) {
+      if (!control.signal.aborted) {
+        this.queue = [];
+        this.onFail(error);
+      }
+    } finally {
+      this.running.delete(name);
+      this.#next();
+    }
+  }
+
+  #forget() {
+    const pixels = () => [...this.levels.values()].reduce((sum, { tiles, x, y }) => sum + tiles.size * x.step * y.step, 0);
+    for (const [width, level] of this.levels) {
+      if (this.levels.size === 1 || pixels() <= KEPT_PIXELS) return;
+      for (const { bitmap } of level.tiles.values()) bitmap.close();
+      this.levels.delete(width);
+    }
+  }
+}
+
+const FADE = matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : 140; // ms
+
+/** The picture's corner; on whole pixels when the view is. */
+function corner(view) {
+  return view.snapped ? [Math.round(view.left), Math.round(view.top)] : [view.left, view.top];
+}
+
+/** Where the window of an earlier view lies in this one. */
+function placeOf(seen, view) {
+  const { x, y } = view.scales;
+  const [left, top] = corner(view);
+  const factor = { x: x / seen.x, y: y / seen.y };
+  const { width, height } = seen.canvas;
+  return [left - seen.left * factor.x, top - seen.top * factor.y, width * factor.x, height * factor.y];
+}

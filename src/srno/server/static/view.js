@@ -1,0 +1,124 @@
+// Where one looks: a window onto the picture, measured in the screen's own pixels. No DOM, no network.
+//
+// `scale` is device pixels per picture pixel, `left` and `top` are where the picture's corner lies in the window.
+// At rest all three are snapped so that the picture has a whole number of device pixels and starts on one: then each
+// pixel of the screen is exactly one pixel of the picture at that size, its zoom level.
+
+const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+
+export class View {
+  constructor(picture, pane, largest) {
+    Object.assign(this, { picture, pane, largest, scale: 1, left: 0, top: 0 });
+    this.fit();
+  }
+
+  get fitScale() {
+    return Math.min(this.pane.width / this.picture.width, this.pane.height / this.picture.height, this.largest);
+  }
+
+  get smallest() {
+    return Math.min(this.fitScale, 1);
+  }
+
+  /** Size of the whole picture at this zoom. */
+  get level() {
+    const width = Math.max(1, Math.round(this.picture.width * this.scale));
+    return { width, height: Math.max(1, Math.round((this.picture.height * width) / this.picture.width)) };
+  }
+
+  /** Device pixels per picture pixel along x and y; they differ by less than a pixel over the whole picture. */
+  get scales() {
+    const { width, height } = this.level;
+    return this.snapped
+      ? { x: width / this.picture.width, y: height / this.picture.height }
+      : { x: this.scale, y: this.scale };
+  }
+
+  get snapped() {
+    return this.scale === this.level.width / this.picture.width;
+  }
+
+  fit() {
+    this.scale = this.fitScale;
+    this.left = this.top = 0;
+    this.snap();
+  }
+
+  isFit() {
+    return Math.abs(this.scale / this.fitScale - 1) < 1 / this.level.width + 1e-9;
+  }
+
+  /** Change the zoom; what lies at (x, y) of the window stays there. */
+  zoomTo(scale, x, y) {
+    const next = clamp(scale, this.smallest, this.largest);
+    const at = this.toPicture(x, y);
+    this.scale = next;
+    this.left = x - at.x * next;
+    this.top = y - at.y * next;
+    this.keepInside();
+  }
+
+  panBy(dx, dy) {
+    this.left += dx;
+    this.top += dy;
+    this.keepInside();
+  }
+
+  /** Whole pixels: the nearest zoom level and place, as seen from (x, y). */
+  snap(x = this.pane.width / 2, y = this.pane.height / 2) {
+    const at = this.toPicture(x, y);
+    this.scale = this.level.width / this.picture.width;
+    const { x: sx, y: sy } = this.scales;
+    this.left = x - at.x * sx;
+    this.top = y - at.y * sy;
+    this.keepInside();
+    this.left = Math.round(this.left);
+    this.top = Math.round(this.top);
+  }
+
+  resize(pane) {
+    const fitted = this.isFit();
+    const at = this.toPicture(this.pane.width / 2, this.pane.height / 2);
+    this.pane = pane;
+    if (fitted || this.scale < this.smallest) return this.fit();
+    this.left = pane.width / 2 - at.x * this.scale;
+    this.top = pane.height / 2 - at.y * this.scale;
+    this.snap();
+  }
+
+  /** The picture fills the window, or is centred in it. */
+  keepInside() {
+    const place = (start, size, room) => (size <= room ? (room - size) / 2 : clamp(start, room - size, 0));
+    const { x, y } = this.scales;
+    this.left = place(this.left, this.picture.width * x, this.pane.width);
+    this.top = place(this.top, this.picture.height * y, this.pane.height);
+  }
+
+  /** A place of the window in the picture's pixels. */
+  toPicture(x, y) {
+    const { x: sx, y: sy } = this.scales;
+    return { x: (x - this.left) / sx, y: (y - this.top) / sy };
+  }
+
+  contains({ x, y }) {
+    return x >= 0 && y >= 0 && x < this.picture.width && y < this.picture.height;
+  }
+
+  /** The part of the level that is in the window: left, top, right, bottom in its pixels. */
+  visible() {
+    const { width, height } = this.level;
+    const left = Math.round(this.left);
+    const top = Math.round(this.top);
+    return {
+      left: clamp(-left, 0, width),
+      top: clamp(-top, 0, height),
+      right: clamp(this.pane.width - left, 0, width),
+      bottom: clamp(this.pane.height - top, 0, height),
+    };
+  }
+
+  /** What identifies the pixels in the window. */
+  key() {
+    return [this.level.width, Math.round(this.left), Math.round(this.top), this.pane.width, this.pane.height].join();
+  }
+}

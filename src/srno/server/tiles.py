@@ -1,0 +1,66 @@
+"""Tiles: rectangles of a picture's pixels at one zoom level."""
+
+import math
+from dataclasses import dataclass
+
+from PIL import Image
+
+from srno.errors import SRNOError
+from srno.inference.field import Progress, Region
+from srno.server.lifting import Lifted, region_of
+from srno.server.pictures import Opened, as_png
+
+BICUBIC = "bicubic"
+"""The source of pixels that is no model."""
+LARGEST_ZOOM = 512
+LARGEST_TILE = 2048 * 2048
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Some pixels of a picture at a zoom level."""
+
+    source: str
+    """A model's name, or bicubic."""
+    level: tuple[int, int]
+    """(width, height) of the whole picture."""
+    rect: tuple[int, int, int, int]
+    """(left, top, width, height) in it."""
+
+    def check(self, size: tuple[int, int]) -> None:
+        """Raise unless it lies in the level, and the level within reason for a picture of `size`."""
+        left, top, width, height = self.rect
+        if not all(1 <= new <= LARGEST_ZOOM * old for new, old in zip(self.level, size, strict=True)):
+            raise SRNOError(f"level {self.level[0]}×{self.level[1]}: between 1 pixel and ×{LARGEST_ZOOM}")
+        if min(left, top) < 0 or min(width, height) < 1 or width * height > LARGEST_TILE:
+            raise SRNOError(f"tile {self.rect}: at least 1 pixel and at most {LARGEST_TILE:,}")
+        if left + width > self.level[0] or top + height > self.level[1]:
+            raise SRNOError(f"tile {self.rect} is not inside the level {self.level[0]}×{self.level[1]}")
+
+    def enlarges(self, size: tuple[int, int]) -> bool:
+        """Whether there is anything for the operator to do: a smaller picture is the picture, filtered."""
+        return self.source != BICUBIC and (self.level == size or self.level[0] > size[0] or self.level[1] > size[1])
+
+
+def paint(opened: Opened, lifted: Lifted | None, tile: Tile, progress: Progress) -> bytes:
+    """The tile as a PNG: bicubic without a lifted picture, and always so for alpha."""
+    image = _bicubic(opened.shown, region_of(opened.size, tile.level, tile.rect), tile.rect[2:])
+    if lifted is None:
+        return as_png(image)
+    seen = opened.image(lifted.render(tile.level, tile.rect, progress))
+    if image.mode == "RGBA":
+        seen.putalpha(image.getchannel("A"))
+    return as_png(seen)
+
+
+def _bicubic(image: Image.Image, region: Region, size: tuple[int, int]) -> Image.Image:
+    """A region of an image at `size`, as Pillow resamples it."""
+    left, top, right, bottom = region
+    # Pillow keeps the region in single precision, so it is given small numbers: all that the kernel reaches, no more.
+    reach = [
+        math.ceil(2 * max(1, length / n)) + 1 for length, n in zip((right - left, bottom - top), size, strict=True)
+    ]
+    x, y = max(0, int(left) - reach[0]), max(0, int(top) - reach[1])
+    corner = min(image.width, math.ceil(right) + reach[0]), min(image.height, math.ceil(bottom) + reach[1])
+    part = image.crop((x, y, *corner))
+    return part.resize(size, Image.Resampling.BICUBIC, box=(left - x, top - y, right - x, bottom - y))

@@ -1,0 +1,116 @@
+"""What a run leaves on disk and tells while it goes on. No disk that is full, and no picture, can end the run."""
+
+import copy
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from srno.checkpoints.native import Card
+from srno.errors import SRNOError
+from srno.evaluation.datasets import PictureSet
+from srno.training.clock import Clock
+from srno.training.config import TrainConfig
+from srno.training.run import Run
+from srno.training.session import Session
+from srno.training.stages import Stage
+from srno.training.validation import draw_crops, protocol_of, validate
+
+FIRST = 15.0
+"""Seconds after the start at which a run is first validated and saved."""
+
+Tell = Callable[[dict[str, Any]], None]
+"""Hears of every event of a run: {"event": "step" | "validation" | "note" | …, …}."""
+
+
+class Recorder:
+    """Validates and saves when it is time to."""
+
+    def __init__(
+        self, config: TrainConfig, run: Run, session: Session, clock: Clock, held_out: PictureSet | None, tell: Tell
+    ) -> None:
+        self.config, self.run, self.session, self.clock, self.tell = config, run, session, clock, tell
+        self.pictures = held_out
+        self.protocol = protocol_of(config)
+        self.shadow = copy.deepcopy(session.model).eval()
+        self.results: dict[str, float] = {}
+        self.last_step = time.monotonic()
+        self.next_save = self.last_step + min(FIRST, 60 * config.checkpoint_minutes)
+        self.next_validation = self.last_step + min(FIRST, 60 * config.validate_minutes)
+
+    def begin(self, *, resumed: bool) -> None:
+        """Say where the run stands; a new one leaves its first state, so that there is something to go back to."""
+        if resumed:
+            self._event("resume")
+        else:
+            self.save()
+
+    def after_step(self, stage: Stage, **values: float) -> None:
+        """Tell of a step; validate and save if it is time. Whatever was validated is saved."""
+        now = time.monotonic()
+        pixels = round(stage.batch * stage.patch**2 / (now - self.last_step))
+        self._event("step", sample=self.session.position.sample, **values, pixels=pixels)
+        validation_due, save_due = now >= self.next_validation, now >= self.next_save
+        if validation_due:
+            self.validate()
+        if validation_due or save_due:
+            self.save()
+        self.last_step = time.monotonic()
+
+    def end(self, *, done: bool) -> None:
+        """Save first: whoever asked the run to stop may not wait for more."""
+        self.save()
+        if done:
+            self.validate()
+            self.save()
+        self._event("done" if done else "stopped")
+
+    def validate(self) -> None:
+        """Score the averaged weights; keep them as `best` if they are."""
+        if self.pictures is not None:
+            try:
+                self._validate(self.pictures)
+            except (SRNOError, OSError) as error:
+                self._note(f"no validation: {error}; training goes on")
+        self.next_validation = time.monotonic() + 60 * self.config.validate_minutes
+
+    def _validate(self, pictures: PictureSet) -> None:
+        position = self.session.position
+        self.shadow.load_state_dict(self.session.average.weights)
+        self.results = validate(self.shadow, pictures, self.protocol)
+        self._event("validation", **self.results)
+        if self.results["mean"] > position.best:
+            position.best = self.results["mean"]
+            self._write_weights("best")
+        draw_crops(self.shadow, pictures, self.protocol, self.run.folder / "crops" / f"{position.step:07d}.png")
+
+    def save(self) -> None:
+        """Write state and weights."""
+        position = self.session.position
+        rollbacks, position.rollbacks = position.rollbacks, 0
+        try:
+            self._write_weights("last")
+            if position.best == -float("inf"):  # nothing to select by, or not yet
+                self._write_weights("best")
+            self.run.save_state(self.session.state(self.clock.seconds()))
+        except (SRNOError, OSError) as error:
+            position.rollbacks = rollbacks
+            self._note(f"could not save: {error}; the last checkpoint is kept")
+        self.next_save = time.monotonic() + 60 * self.config.checkpoint_minutes
+
+    def _write_weights(self, which: str) -> None:
+        position, hours = self.session.position, self.clock.seconds() / 3600
+        steps = f"{position.step} steps, {position.sample} samples, {hours:.2f} hours, {self.config.precision}"
+        card = Card(
+            name=f"{self.config.preset}, {position.step} steps",
+            data=", ".join(Path(folder).resolve().name for folder in self.config.data),
+            recipe=steps,
+            results={"validation": {"protocol": str(self.protocol), **self.results}} if self.results else {},
+        )
+        self.run.save_weights(which, self.session.model.config, self.session.average.weights, card)
+
+    def _event(self, kind: str, **values: Any) -> None:
+        self.tell({"event": kind, "step": self.session.position.step, **values, "seconds": self.clock.seconds()})
+
+    def _note(self, text: str) -> None:
+        self.tell({"event": "note", "text": text})

@@ -1,0 +1,102 @@
+"""What a run holds in memory, and how it is written down and taken up again."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import torch
+
+from srno.checkpoints.catalogue import find, read_checkpoint
+from srno.config import FixedScaleConfig, preset
+from srno.errors import SRNOError
+from srno.operator.build import build
+from srno.operator.model import Model
+from srno.training.config import TrainConfig
+from srno.training.grow import grow
+from srno.training.optimisers import Average, make_optimisers
+
+SPIKE = 5.0
+"""A loss this many times its running mean is not trusted."""
+MEMORY = 0.98
+"""Of the running mean."""
+
+
+@dataclass
+class Position:
+    """Where a run stands, besides its tensors."""
+
+    step: int = 0
+    sample: int = 0
+    running_loss: float = math.nan
+    bad_steps: int = 0
+    """In a row, up to now."""
+    rollbacks: int = 0
+    """Since a checkpoint was last written."""
+    best: float = -math.inf
+
+    def trusts(self, loss: float, norm: float) -> bool:
+        """Whether a step with this loss and gradient norm should be taken."""
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            return False
+        return math.isnan(self.running_loss) or loss < SPIKE * self.running_loss
+
+
+@dataclass(frozen=True)
+class Session:
+    """Weights, their average, the optimisers' memory and the position: all that a step changes."""
+
+    model: Model
+    average: Average
+    optimisers: list[torch.optim.Optimizer]
+    position: Position = field(default_factory=Position)
+
+    @classmethod
+    def begin(cls, config: TrainConfig, device: torch.device) -> Self:
+        """Fresh or given weights, nothing learnt yet."""
+        torch.manual_seed(config.seed)
+        model = _first_model(config).to(device)
+        return cls(model, Average(model, config.ema), make_optimisers(model, config))
+
+    def update(self, loss: float) -> None:
+        """Take the step whose gradient lies in the parameters."""
+        for optimiser in self.optimisers:
+            optimiser.step()
+        position = self.position
+        position.step += 1
+        position.bad_steps = 0
+        mean = position.running_loss
+        position.running_loss = loss if math.isnan(mean) else MEMORY * mean + (1 - MEMORY) * loss
+        self.average.update(self.model, position.step)
+
+    def state(self, seconds: float) -> dict[str, Any]:
+        """Everything that is needed to go on as if nothing had happened."""
+        return {
+            "step": self.position.step,
+            "position": dict(vars(self.position)),
+            "seconds": seconds,
+            "model": self.model.state_dict(),
+            "average": self.average.weights,
+            "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
+            "random": torch.get_rng_state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> float:
+        """Put everything back; returns the seconds that the run had taken."""
+        self.model.load_state_dict(state["model"])
+        for name, tensor in self.average.weights.items():
+            tensor.copy_(state["average"][name])
+        for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
+            optimiser.load_state_dict(saved)
+        for name, value in state["position"].items():
+            setattr(self.position, name, value)
+        torch.set_rng_state(state["random"])
+        return float(state["seconds"])
+
+
+def _first_model(config: TrainConfig) -> Model:
+    target = preset(config.preset)
+    if isinstance(target, FixedScaleConfig) and not config.r_min == config.r_max == target.scale:
+        raise SRNOError(
+            f"--preset {config.preset}: give --r-min {target.scale} --r-max {target.scale}, its only factor"
+        )
+    return build(target) if config.init is None else grow(read_checkpoint(find(config.init)), target)

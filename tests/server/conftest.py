@@ -1,0 +1,68 @@
+"""A studio with two small models, and a client at its door."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from serving import PORT, picture
+
+from srno.server.app import make_app
+from srno.server.guard import names_for
+from srno.server.studio import Limits, Studio
+from tiny_models import write_tiny
+
+pytest.importorskip("starlette", reason="the server needs srno[serve]")
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """`rough` draws something of its own over the picture, `plain` nothing."""
+    folder = tmp_path_factory.mktemp("models")
+    return {
+        "rough": write_tiny(folder / "rough.safetensors", strength=0.3),
+        "plain": write_tiny(folder / "plain.safetensors"),
+    }
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("examples") / "soft-hills.png"
+    path.write_bytes(picture(48, 36))
+    return path
+
+
+@pytest.fixture(scope="module")
+def address(models: dict[str, Path], example: Path) -> Iterator[str]:
+    """A server that runs, for browsers."""
+    import uvicorn
+
+    limits = Limits(bytes=200_000, pixels=100_000)
+    studio = Studio(models, examples={example.name: example}, memory=500_000_000, limits=limits, threads=2)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(
+            uvicorn.Config(make_app(studio, names_for("127.0.0.1")), log_level="warning", lifespan="off")
+        )
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        studio.close()
+        server.should_exit = server.force_exit = True
+        thread.join(20)
+
+
+@pytest.fixture
+def studio(models: dict[str, Path], example: Path) -> Iterator[Studio]:
+    limits = Limits(bytes=200_000, pixels=100_000)
+    studio = Studio(models, examples={example.name: example}, memory=50_000_000, limits=limits, threads=2)
+    yield studio
+    studio.close()
+    assert studio.join(5)
+
+
+@pytest.fixture
+def client(studio: Studio):
+    from starlette.testclient import TestClient
+
+    return TestClient(make_app(studio, names_for("127.0.0.1")), base_url=f"http://127.0.0.1:{PORT}")

@@ -1,0 +1,47 @@
+"""The page itself: small, complete, and on its own."""
+
+import re
+
+import pytest
+
+from srno.server.app import static_folder
+
+FILES = sorted(static_folder().iterdir())
+
+
+def test_everything_together_is_less_than_100_kilobytes():
+    assert sum(path.stat().st_size for path in FILES) < 100_000
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_nothing_comes_from_another_host(path):
+    text = path.read_text().replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?:|//[a-z0-9-]+\.[a-z]", text)
+
+
+def test_what_is_named_is_there(client):
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    wanted = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text))
+    for path in FILES:
+        wanted |= {f"/static/{name}" for name in re.findall(r'from "\./([^"]+)"', path.read_text())}
+    assert len(wanted) == len(FILES) - 1  # all but the page itself
+    types = {".js": "javascript", ".css": "css", ".svg": "svg"}
+    for name in wanted:
+        answer = client.get(name)
+        assert answer.status_code == 200, name
+        assert types[name[name.rindex(".") :]] in answer.headers["content-type"]
+
+
+def test_the_policy_has_nothing_to_forbid():
+    page = (static_folder() / "index.html").read_text()
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", page)
+
+
+def test_every_control_has_a_name():
+    page = (static_folder() / "index.html").read_text()
+    labelled = set(re.findall(r'<label[^>]* for="([^"]+)"', page))
+    for tag in re.findall(r"<(?:input|select|progress)[^>]*>", page):
+        wrapped = 'name="mode"' in tag or 'id="model"' in tag  # inside their labels
+        name = re.search(r'id="([^"]+)"', tag)
+        assert wrapped or "aria-label" in tag or (name and name[1] in labelled), tag

@@ -1,0 +1,97 @@
+"""Bad steps are left out; several in a row lead back to the last good state; what diverges ends by saying so."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from srno.errors import SRNOError
+from srno.training.loop import PATIENCE, roll_back
+from srno.training.run import Run
+from srno.training.session import SPIKE, Position, Session
+from srno.training.world import World
+from training.small_runs import Event, of_kind, small_config, train_here
+
+ALONE = World(0, 1, torch.device("cpu"))
+
+
+@pytest.fixture(scope="module")
+def mostly_grey(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nine grey pictures, which are learnt at once, and one of noise, whose loss is many times theirs."""
+    folder = tmp_path_factory.mktemp("grey")
+    for number in range(9):
+        Image.new("RGB", (40, 40), (120 + number,) * 3).save(folder / f"{number}.png")
+    Image.fromarray(np.random.default_rng(0).integers(256, size=(40, 40, 3), dtype=np.uint8)).save(folder / "noise.png")
+    return folder
+
+
+def notes(events: list[Event]) -> list[str]:
+    return [event["text"] for event in of_kind(events, "note")]
+
+
+def test_a_spike_is_skipped_and_said(mostly_grey: Path, tmp_path: Path):
+    """Real spikes: first grey, then noise now and then. Its samples are used up, its steps are not taken."""
+    config = small_config(mostly_grey, steps=60, stages="8x1x16", seed=1, warmup=0.0)
+    events = train_here(config, tmp_path / "run")
+    skipped = notes(events)
+    assert skipped
+    assert all("skipped" in text for text in skipped)
+    assert len(of_kind(events, "step")) == 60
+    assert of_kind(events, "step")[-1]["sample"] == 60 + len(skipped)
+    assert not of_kind(events, "rollback")
+    state = Run(tmp_path / "run").load_state()
+    assert state is not None
+    assert all(tensor.isfinite().all() for tensor in state["model"].values())
+
+
+def test_a_rate_that_is_too_high(pictures: Path, tmp_path: Path):
+    """It rises until the loss explodes; the run goes back, tries again, gives up, and leaves sound weights."""
+    run = Run(tmp_path / "run")
+    config = small_config(
+        pictures, steps=400, optimiser="adam", rate=10.0, warmup=1.0, clip=None, checkpoint_minutes=0.002
+    )
+    with pytest.raises(SRNOError, match=r"training diverges: try a lower --rate"):
+        train_here(config, run.folder)
+    raw = run.log.read_text()
+    assert raw.count("skipped") >= 2 * PATIENCE
+    assert raw.count('"rollback"') >= 1
+    state = run.load_state()
+    assert state is not None
+    assert all(tensor.isfinite().all() for tensor in state["model"].values())
+
+
+@pytest.mark.parametrize(
+    ("loss", "norm", "trusted"),
+    [
+        (0.1, 1.0, True),
+        (0.1 * SPIKE * 0.99, 1.0, True),
+        (0.1 * SPIKE * 1.01, 1.0, False),
+        (math.nan, 1.0, False),
+        (math.inf, 1.0, False),
+        (0.1, math.nan, False),
+        (0.1, math.inf, False),
+    ],
+)
+def test_what_is_trusted(loss: float, norm: float, trusted: bool):
+    assert Position(running_loss=0.1).trusts(loss, norm) is trusted
+    assert Position().trusts(1000.0, 1.0)  # nothing to compare with yet
+
+
+def test_going_back(pictures: Path, tmp_path: Path):
+    """To the newest state first, to the one before it if that led nowhere, and no further; samples go on."""
+    run, config = Run(tmp_path / "run"), small_config(pictures, steps=4)
+    train_here(config, run.folder)
+    session = Session.begin(config, ALONE.device)
+    session.position.sample, session.position.bad_steps = 100, PATIENCE
+    assert [int(state.stem) for state in run.states()] == [4, 0]
+    roll_back(run, session, ALONE)
+    assert (session.position.step, session.position.sample, session.position.bad_steps) == (4, 100, 0)
+    session.position.sample = 110
+    roll_back(run, session, ALONE)
+    assert (session.position.step, session.position.sample, session.position.rollbacks) == (0, 110, 2)
+    with pytest.raises(SRNOError, match="diverges"):
+        roll_back(run, session, ALONE)
+    assert [int(state.stem) for state in run.states()] == [0]

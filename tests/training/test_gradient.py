@@ -1,0 +1,178 @@
+"""One step: the fast way against the textbook, parts against the whole, and what the optimisers do with it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from small_models import CONFIGS, random_model
+from srno.config import EDSRConfig, FixedScaleConfig, LIIFConfig, LTEConfig, MetaSRConfig, MLPConfig, ModelConfig
+from srno.data.cache import open_cache
+from srno.data.loader import Batch, batches
+from srno.data.samples import SampleConfig
+from srno.operator.build import build
+from srno.operator.model import Model
+from srno.training.objective import Objective, loss_of, predict
+from srno.training.optimisers import Average, KernelMuon, make_optimisers, set_rate, takes_muon
+from srno.training.step import choose_precision, gradient
+from srno.training.world import World
+from tolerances import assert_close
+from training.small_runs import small_config
+
+ALONE = World(0, 1, torch.device("cpu"))
+ENCODER = EDSRConfig(channels=5, blocks=2)
+SYSTEMS: dict[str, ModelConfig] = {
+    "srno": CONFIGS["edsr"],
+    "srno -i": CONFIGS["edsr-nearest"],
+    "srno on rdn": CONFIGS["rdn"],
+    "liif": LIIFConfig(encoder=ENCODER, width=8),
+    "lte": LTEConfig(encoder=ENCODER, width=8, frequencies=3),
+    "metasr": MetaSRConfig(encoder=ENCODER, width=8),
+    "mlp": MLPConfig(encoder=ENCODER, width=8),
+    "fixed": FixedScaleConfig(encoder=ENCODER, scale=2),
+}
+
+
+@pytest.fixture(scope="module")
+def batch(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Batch:
+    cache = open_cache([pictures], where=tmp_path_factory.mktemp("cache"))
+    return next(batches(cache, SampleConfig(patch=8, points=30), seed=0, batch=6, workers=0))
+
+
+def gradients(module: nn.Module) -> dict[str, Tensor]:
+    return {name: p.grad.clone() for name, p in module.named_parameters() if p.grad is not None}
+
+
+def make(config: ModelConfig) -> Model:
+    torch.manual_seed(0)
+    return build(config)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_step_is_the_textbooks(system: str, batch: Batch):
+    """Loss and every gradient as from model.forward, in double precision."""
+    model = make(SYSTEMS[system]).double()
+    lr, coords, cell, target = (tensor.double() for tensor in batch.tensors())
+    fast = loss_of(predict(model, lr, coords, cell), target, "l1")
+    fast.backward()
+    answer = gradients(model)
+    model.zero_grad()
+    slow = loss_of(model(lr, coords, cell), target, "l1")
+    slow.backward()
+    expected = gradients(model)
+    assert abs(float(fast - slow)) < 1e-12
+    assert answer.keys() == expected.keys()
+    scale = max(g.abs().max() for g in expected.values())
+    assert all((answer[name] - g).abs().max() < 1e-11 * scale for name, g in expected.items())
+
+
+@pytest.mark.parametrize("parts", [2, 3, 6])
+def test_a_batch_in_parts_is_the_batch(parts: int, batch: Batch):
+    objective = Objective(random_model(CONFIGS["edsr"], dtype=torch.float32))
+    config = small_config(Path(), steps=1, stages="8x6x30", clip=None)
+    whole = gradient(objective, batch, config, "l1", ALONE)
+    expected = gradients(objective)
+    again = gradient(objective, batch, replace(config, accumulate=parts), "l1", ALONE)
+    assert again == pytest.approx(whole, rel=1e-5)
+    for name, tensor in gradients(objective).items():
+        assert_close(tensor, expected[name])
+
+
+def test_unequal_parts_count_by_their_samples(batch: Batch):
+    """Six samples in four parts are two, two and two or so; a process's share of a batch need not divide evenly."""
+    objective = Objective(random_model(CONFIGS["edsr"], dtype=torch.float32))
+    five = Batch(*(array[:5] for array in batch))
+    config = small_config(Path(), steps=1, stages="8x4x30", clip=None)
+    whole = gradient(objective, five, config, "l1", ALONE)
+    assert gradient(objective, five, replace(config, accumulate=2), "l1", ALONE) == pytest.approx(whole, rel=1e-5)
+
+
+def test_clipping(batch: Batch):
+    objective = Objective(random_model(CONFIGS["edsr"], dtype=torch.float32))
+    config = small_config(Path(), steps=1, clip=1e-3)
+    _, norm = gradient(objective, batch, config, "l1", ALONE)
+    assert norm > 1e-3
+    clipped = torch.cat([g.flatten() for g in gradients(objective).values()]).norm()
+    assert float(clipped) == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["l1", "charbonnier", "l2"])
+def test_losses(kind: str):
+    output, target = torch.tensor([[0.5, -1.0, 0.0]]), torch.tensor([[0.0, 1.0, 0.0]])
+    expected = {"l1": 2.5 / 3, "l2": 4.25 / 3, "charbonnier": 2.5 / 3}[kind]
+    assert float(loss_of(output, target, kind)) == pytest.approx(expected, abs=5e-4)
+
+
+def test_half_precision_is_close(batch: Batch):
+    objective = Objective(make(SYSTEMS["srno"]))
+    config = small_config(Path(), steps=1, clip=None)
+    exact, _ = gradient(objective, batch, config, "l1", ALONE)
+    expected = gradients(objective)
+    rough, _ = gradient(objective, batch, replace(config, precision="bf16"), "l1", ALONE)
+    assert rough == pytest.approx(exact, rel=1e-2)
+    a = torch.cat([g.flatten() for g in expected.values()])
+    b = torch.cat([g.flatten() for g in gradients(objective).values()])
+    assert b.dtype == torch.float32
+    assert float(nn.functional.cosine_similarity(a, b, dim=0)) > 0.99
+
+
+def test_auto_precision_is_one_of_the_two():
+    cpu = torch.device("cpu")
+    assert choose_precision("auto", cpu) in ("fp32", "bf16")
+    assert choose_precision("fp32", cpu) == "fp32"
+    assert choose_precision("bf16", cpu) == "bf16"
+
+
+def test_muon_takes_kernels_and_matrices_but_not_what_touches_the_picture():
+    model = make(SYSTEMS["srno"])
+    chosen = {name for name, p in model.named_parameters() if any(p is taken for taken in takes_muon(model))}
+    assert "encoder.blocks.0.conv1.weight" in chosen
+    assert "layers.0.W1.weight" in chosen
+    assert not any(name.endswith("bias") or "norm" in name for name in chosen)
+    assert not chosen & {"encoder.head.weight", "projection.rgb.weight"}
+
+
+def test_muon_on_a_kernel_is_muon_on_its_matrix():
+    torch.manual_seed(0)
+    kernel, other = (nn.Parameter(torch.randn(6, 4, 3, 3)) for _ in range(2))
+    matrix = nn.Parameter(kernel.detach().clone().reshape(6, 36))
+    ours = KernelMuon([kernel], lr=0.1, weight_decay=0.01)
+    theirs = torch.optim.Muon([matrix], lr=0.1, weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
+    for _ in range(3):
+        kernel.grad = torch.randn(6, 4, 3, 3).contiguous(memory_format=torch.channels_last)
+        matrix.grad = kernel.grad.reshape(6, 36).clone()
+        ours.step()
+        theirs.step()
+    assert torch.equal(kernel.reshape(6, 36), matrix)
+    assert not torch.equal(kernel, other)
+
+
+@pytest.mark.parametrize("optimiser", ["muon", "adam"])
+def test_every_parameter_has_one_optimiser(optimiser: str):
+    model = make(SYSTEMS["srno"])
+    optimisers = make_optimisers(model, small_config(Path(), steps=1, optimiser=optimiser))
+    taken = [p for each in optimisers for group in each.param_groups for p in group["params"]]
+    assert sorted(p.data_ptr() for p in taken) == sorted(p.data_ptr() for p in model.parameters())
+    set_rate(optimisers, 0.25)
+    assert [group["lr"] / group["peak"] for each in optimisers for group in each.param_groups] == [0.25] * len(
+        optimisers
+    )
+
+
+def test_average_follows_the_weights():
+    model = nn.Linear(2, 2)
+    average = Average(model, 0.9)
+    first = model.weight.detach().clone()
+    with torch.no_grad():
+        model.weight += 1
+    average.update(model, 0)  # early on the memory is short: 1/10 is kept
+    assert_close(average.weights["weight"], first + 0.9)
+    average.update(model, 1000)
+    assert_close(average.weights["weight"], first + 0.91)
+    none = Average(model, None)
+    with torch.no_grad():
+        model.weight += 1
+    none.update(model, 1000)
+    assert torch.equal(none.weights["weight"], model.weight)

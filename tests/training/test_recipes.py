@@ -1,0 +1,126 @@
+"""`--recipe paper` is the published recipe, number by number; `--recipe compact` is ours."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from srno.commands.train import train as command
+from srno.config import preset
+from srno.data.cache import Cache
+from srno.data.degradation import DEGRADATIONS
+from srno.data.store import Picture
+from srno.operator.build import build
+from srno.training.clock import Clock
+from srno.training.config import TrainConfig, from_json, to_json
+from srno.training.optimisers import make_optimisers, set_rate
+from srno.training.pictures import hold_out, sample_config
+from srno.training.schedule import Budget
+from srno.training.session import Position
+
+
+def parse(*tokens: str) -> TrainConfig:
+    _, bound, _ = command.parse_args(["--data", "DIV2K", "--out", "run", *tokens], exit_on_error=False)
+    return bound.arguments["config"]
+
+
+@pytest.fixture(scope="module")
+def paper() -> TrainConfig:
+    return parse("--recipe", "paper", "--preset", "edsr-baseline")
+
+
+def div2k() -> Cache:
+    """As many pictures as DIV2K has, none of which is ever looked at."""
+    pictures = tuple(Picture(Path(f"{i:04}.png"), 1404, 2040, 0, 0) for i in range(800))
+    return Cache(pictures, (), np.zeros(0, np.uint8))
+
+
+def budget(config: TrainConfig) -> Budget:
+    training, held_out = hold_out(div2k(), config)
+    assert held_out is None
+    assert len(training.pictures) == 800
+    return Budget(config=config, epoch_samples=800 * config.repeat, clock=Clock())
+
+
+def rate_at_epoch(config: TrainConfig, epoch: float) -> float:
+    return config.rate * budget(config).rate_factor(Position(sample=round(epoch * 16000)))
+
+
+def test_samples(paper: TrainConfig):
+    """HR crops of round(128·r)², r ~ U(1, 4), Pillow bicubic to 128², 128² points anywhere."""
+    assert len(paper.all_stages) == 1
+    sample = sample_config(paper, paper.all_stages[0])
+    assert (sample.patch, sample.points) == (128, 128**2)
+    assert (sample.r_min, sample.r_max) == (1, 4)
+    assert (sample.sampling, sample.detail, sample.allow_small) == ("random", 0, False)
+    crop = np.random.default_rng(0).integers(256, size=(20, 20, 3), dtype=np.uint8)
+    expected = np.asarray(Image.fromarray(crop).resize((8, 8), Image.Resampling.BICUBIC))
+    np.testing.assert_array_equal(DEGRADATIONS[sample.degradation](crop, 8, np.random.default_rng(0)), expected)
+
+
+def test_batch_epoch_and_length(paper: TrainConfig):
+    """Batch 64, 20 passes per picture and epoch: 250 steps; 50 epochs of warm-up and 1000 of cosine."""
+    assert paper.all_stages[0].batch == 64
+    whole = budget(paper)
+    assert whole.epoch_samples / 64 == 250
+    assert whole.progress(Position(sample=1050 * 250 * 64)) == 1
+    assert whole.progress(Position(sample=1050 * 250 * 64 - 64)) < 1
+
+
+def test_rate(paper: TrainConfig):
+    """4e-5 rising linearly to 4e-4 over 50 epochs, then cosine to 0, changed once an epoch."""
+    assert rate_at_epoch(paper, 0) == pytest.approx(4e-5)
+    assert rate_at_epoch(paper, 25) == pytest.approx((4e-5 + 4e-4) / 2)
+    assert rate_at_epoch(paper, 50) == pytest.approx(4e-4)
+    assert rate_at_epoch(paper, 550) == pytest.approx(2e-4)
+    assert rate_at_epoch(paper, 1049) == pytest.approx(0, abs=1e-8)
+    for epoch in (3, 400):
+        assert rate_at_epoch(paper, epoch + 0.99) == rate_at_epoch(paper, epoch)
+        assert rate_at_epoch(paper, epoch + 1) != rate_at_epoch(paper, epoch)
+
+
+def test_optimiser(paper: TrainConfig):
+    """Adam alone with its usual averaging; no decay, clipping or average of weights; L1; fp32."""
+    optimisers = make_optimisers(build(preset("light")), paper)
+    assert [type(each) for each in optimisers] == [torch.optim.Adam]
+    usual = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=4e-4).param_groups[0]
+    set_rate(optimisers, 1.0)
+    group = optimisers[0].param_groups[0]
+    assert {name: group[name] for name in ("lr", "betas", "eps", "weight_decay", "amsgrad")} == {
+        name: usual[name] for name in ("lr", "betas", "eps", "weight_decay", "amsgrad")
+    }
+    assert (paper.clip, paper.ema, paper.loss, paper.l2_from, paper.precision) == (None, None, "l1", 1.0, "fp32")
+    assert 64 % paper.accumulate == 0
+
+
+def test_flags_beside_a_recipe_win():
+    config = parse("--recipe", "paper", "--steps", "7", "--clip", "0.5", "--accumulate", "1")
+    assert (config.steps, config.epochs, config.clip, config.accumulate) == (7, None, 0.5, 1)
+    assert config.optimiser == "adam"
+
+
+def test_compact_is_the_default():
+    config = parse("--minutes", "150")
+    assert config == parse("--minutes", "150", "--recipe", "compact")
+    assert (config.optimiser, config.rate, config.ema, config.minutes) == ("muon", 2e-3, 0.999, 150)
+
+
+@pytest.mark.parametrize(
+    "tokens", [("--recipe", "paper"), ("--minutes", "2.5"), ("--steps", "3", "--init", "a.safetensors")]
+)
+def test_a_config_survives_its_file(tokens: tuple[str, ...]):
+    config = parse(*tokens, "--validation", "DIV2K/valid")
+    assert from_json(to_json(config)) == config
+
+
+def test_files_of_other_versions_are_read():
+    """An older file lacks a field, a newer one has one more."""
+    config = parse("--steps", "3")
+    import json
+
+    raw: dict[str, Any] = json.loads(to_json(config)) | {"moon_phase": "full"}
+    del raw["workers"], raw["betas"], raw["validation"]
+    assert from_json(json.dumps(raw)) == config
