@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test lint picture clean
+.PHONY: setup demo test test-browser lint picture clean
 
 setup: .venv/all ## the srno command with every extra, in .venv
 	@echo "ready: $(BIN)/srno --help"
@@ -12,8 +12,11 @@ demo: .venv/core ## upscale the bundled example by 4
 	@mkdir -p demo
 	$(BIN)/srno upscale src/srno/examples/cat.png -s 4 -o demo/cat_4x.png --overwrite -v
 
-test: lint ## ruff, pyright and all tests
-	$(BIN)/python -m pytest -q
+test: lint ## ruff, pyright and the tests
+	$(BIN)/python -m pytest -q -m "not browser"
+
+test-browser: .venv/all ## the web page in a real browser (needs Debian's chromium)
+	$(BIN)/python -m pytest -q -m browser
 
 lint: .venv/all
 	$(BIN)/ruff check

@@ -13,8 +13,6 @@ from srno.server.guard import names_for
 from srno.server.studio import Limits, Studio
 from tiny_models import write_tiny
 
-pytest.importorskip("starlette", reason="the server needs srno[serve]")
-
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
@@ -36,8 +34,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(models: dict[str, Path], example: Path) -> Iterator[str]:
     """A server that runs, for browsers."""
-    import uvicorn
-
+    uvicorn = pytest.importorskip("uvicorn", reason="the server needs srno[serve]")
     limits = Limits(bytes=200_000, pixels=100_000)
     studio = Studio(models, examples={example.name: example}, memory=500_000_000, limits=limits, threads=2)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -63,6 +60,5 @@ def studio(models: dict[str, Path], example: Path) -> Iterator[Studio]:
 
 @pytest.fixture
 def client(studio: Studio):
-    from starlette.testclient import TestClient
-
-    return TestClient(make_app(studio, names_for("127.0.0.1")), base_url=f"http://127.0.0.1:{PORT}")
+    testing = pytest.importorskip("starlette.testclient", reason="the server needs srno[serve]")
+    return testing.TestClient(make_app(studio, names_for("127.0.0.1")), base_url=f"http://127.0.0.1:{PORT}")

@@ -310,7 +310,7 @@ def test_screen_readers_hear_what_happens(visit):
     someone = visit()
     someone.open(picture(*SIZE))
     live = someone.page.locator("#live")
-    assert "Zoom 9.11, centre at 32, 24" in live.text_content()
+    assert "Zoom 12.2, centre at 32, 24" in live.text_content()
     stage = someone.page.get_by_role("application", name="hills.png")
     assert "Arrow keys move" in someone.page.text_content(f"#{stage.get_attribute('aria-describedby')}")
     for role, name in [("button", "Zoom in"), ("button", "Zoom out"), ("button", "Show the whole picture")]:
@@ -318,7 +318,7 @@ def test_screen_readers_hear_what_happens(visit):
     someone.page.get_by_role("button", name="Zoom in").click()
     someone.page.wait_for_timeout(400)
     someone.sharp()
-    assert "Zoom 18.2" in live.text_content()
+    assert "Zoom 24.3" in live.text_content()
 
 
 def test_two_fingers_on_a_phone(visit):
@@ -360,6 +360,33 @@ def test_two_fingers_on_a_phone(visit):
         assert box["x"] + box["width"] <= 375
 
 
+def test_a_double_click_goes_in_and_with_shift_out(visit):
+    someone = visit()
+    someone.open(picture(*SIZE))
+    fitted = someone.zoom
+    for keys, factor in (([], 2), ([], 4), (["Shift"], 2)):
+        for key in keys:
+            someone.page.keyboard.down(key)
+        someone.page.mouse.dblclick(450, 350)
+        someone.page.wait_for_timeout(600)
+        someone.sharp()
+        assert someone.zoom == pytest.approx(factor * fitted, rel=0.01)
+
+
+def test_the_centre_comes_first(visit):
+    someone = visit()
+    someone.open(picture(*SIZE))
+    asked = len(someone.requests)
+    someone.wheel(-300, 450, 350)
+    view, distances = someone.view, []
+    for url in someone.requests[asked:]:
+        left, top, width, height = (int(number) for number in url.partition("rect=")[2].split("%2C"))
+        x, y = left + width / 2 + view["left"], top + height / 2 + view["top"]
+        distances.append(np.hypot(x - view["width"] / 2, y - view["height"] / 2))
+    assert len(distances) == 20  # five by four tiles of at most 192 pixels fill the window exactly
+    assert distances == sorted(distances)
+
+
 def test_moving_on_calls_off_what_is_no_longer_wanted(visit):
     someone = visit()
     someone.open(picture(*SIZE))
@@ -370,6 +397,8 @@ def test_moving_on_calls_off_what_is_no_longer_wanted(visit):
     someone.page.mouse.wheel(0, -300)
     someone.page.wait_for_timeout(600)
     asked = [url for url in someone.requests if "/tile?source=rough" in url]
+    stretched, sharp = someone.canvas().astype(int), someone.expected("rough", SIZE)
+    assert 0 < np.abs(stretched - sharp).mean() < 12  # the last known pixels, in the right place
     someone.page.mouse.wheel(0, -300)
     someone.page.wait_for_timeout(200)
     assert cancelled
@@ -399,7 +428,7 @@ def test_a_picture_that_the_server_had_to_forget_is_brought_again(visit):
 
 def test_transparency_shines_through(visit):
     someone = visit()
-    samples = np.full((20, 20, 4), 200, np.uint8)
+    samples = np.full((20, 20, 4), 255, np.uint8)
     samples[:, :10, 3] = 0
     stream = io.BytesIO()
     Image.fromarray(samples).save(stream, "PNG")
@@ -415,7 +444,7 @@ def test_people_who_dislike_motion_get_none(visit):
     someone.open(picture(*SIZE))
     fitted = someone.zoom
     someone.page.keyboard.press("+")
-    assert someone.page.text_content("#zoom") == f"×{fitted * 2**0.5:.1f}"  # at once
+    assert someone.zoom == pytest.approx(fitted * 2**0.5, rel=0.01)  # at once
 
 
 def test_dark_and_light_follow_the_system(visit):

@@ -142,6 +142,10 @@ def test_two_tabs_are_served_at_once(server):
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal to send")
 def test_ctrl_c_ends_it_at_once_whatever_it_is_doing(models):
     server = Server(models["rough"])
+    with socket.create_connection(("127.0.0.1", server.port)) as line:  # someone who leaves in the middle of an upload
+        form = "content-type: multipart/form-data; boundary=x\r\ncontent-length: 50000"
+        line.sendall(f"POST /api/images HTTP/1.1\r\nhost: localhost\r\n{form}\r\n\r\n--x\r\n".encode())
+        time.sleep(0.2)
     name = server.upload(picture(80, 60))
     with server.export(name, scale=200) as answer:
         answer.readline()

@@ -48,8 +48,9 @@ def train_here(config: TrainConfig, folder: Path) -> list[Event]:
     run = Run(folder)
 
     def tell(event: Event) -> None:
-        run.write_log(**event)
-        events.append(event)
+        if event["event"] != "reading":
+            run.write_log(**event)
+            events.append(event)
 
     assert train(config, run, World(0, 1, torch.device("cpu")), tell) is None
     return events

@@ -29,8 +29,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, list[Event]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         config = small_config(
-            make_pictures(folder / "pictures", 5), steps=6, hold_out=2, validate_minutes=0.001, checkpoint_minutes=0.001
-        )
+            make_pictures(folder / "pictures", 5), steps=6, hold_out=2, validation_pixels=80**2,
+            validate_minutes=0.001, checkpoint_minutes=0.001,
+        )  # fmt: skip
         return Run(folder / "run"), train_here(config, folder / "run")
 
 

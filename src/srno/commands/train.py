@@ -117,12 +117,14 @@ def _go(config: TrainConfig, run: "Run", *, new: bool, device: str, threads: int
     import torch
 
     from srno.training.loop import train as loop
+    from srno.training.memory import keep_freed_memory
     from srno.training.world import join_world
 
     if threads is not None:
         if threads < 1:
             raise SRNOError(f"--threads {threads}: give at least 1")
         torch.set_num_threads(threads)
+    keep_freed_memory()
     with ExitStack() as stack:
         world = stack.enter_context(join_world(device))
         try:

@@ -43,11 +43,12 @@ def make_app(studio: Studio, names: Names) -> Application:
     require("python_multipart", "serve")
     applications, routing = require("starlette.applications", "serve"), require("starlette.routing", "serve")
     static = require("starlette.staticfiles", "serve").StaticFiles(directory=static_folder())
+    hung_up = require("starlette.requests", "serve").ClientDisconnect
     routes = [routing.Route(path, _endpoint(studio, handler), methods=[method]) for method, path, handler in ROUTES]
     return Guard(
         applications.Starlette(
             routes=[routing.Route("/", _page), *routes, routing.Mount("/static", static)],
-            exception_handlers=dict.fromkeys([*STATUS, Exception], _complain),
+            exception_handlers=dict.fromkeys([*STATUS, hung_up, Exception], _complain),
         ),
         names,
     )

@@ -24,7 +24,9 @@ from srno.training.step import choose_precision, gradient
 from srno.training.world import World
 
 PATIENCE = 5
-"""Bad steps in a row after which the run goes back to its last saved state."""
+"""Bad steps in a row after which the run goes back to a saved state."""
+ROLLBACKS = 5
+"""Times that it may go back before it gives up."""
 
 
 def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Signals | None:
@@ -79,16 +81,12 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
 
 
 def roll_back(run: Run, session: Session, world: World) -> None:
-    """Go back to the last saved weights, but on to other samples; a state that led nowhere twice is given up."""
+    """Go back to saved weights, but on to other samples, and not for ever."""
     position = session.position
-    sample, rollbacks = position.sample, position.rollbacks
-
-    def choose() -> dict[str, object]:
-        possible = rollbacks == 0 or run.drop_state()
-        state = run.load_state() if possible else None
-        if state is None:
-            raise SRNOError("training diverges: try a lower --rate, or --precision fp32")
-        return state
-
-    session.restore(world.share(choose))
-    position.sample, position.rollbacks, position.bad_steps = sample, rollbacks + 1, 0
+    sample, rollbacks = position.sample, position.rollbacks + 1
+    state = world.share(lambda: run.load_state(before=position.step) if rollbacks <= ROLLBACKS else None)
+    if state is None:
+        advice = f"begin again with a lower --rate, perhaps from --init {run.folder / 'best.safetensors'}"
+        raise SRNOError(f"training diverges: {advice}")
+    session.restore(state)
+    position.sample, position.rollbacks, position.bad_steps = sample, rollbacks, 0

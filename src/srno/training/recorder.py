@@ -1,6 +1,7 @@
 """What a run leaves on disk and tells while it goes on. No disk that is full, and no picture, can end the run."""
 
 import copy
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -86,15 +87,12 @@ class Recorder:
 
     def save(self) -> None:
         """Write state and weights."""
-        position = self.session.position
-        rollbacks, position.rollbacks = position.rollbacks, 0
         try:
             self._write_weights("last")
-            if position.best == -float("inf"):  # nothing to select by, or not yet
+            if self.session.position.best == -math.inf:  # nothing to select by, or not yet
                 self._write_weights("best")
             self.run.save_state(self.session.state(self.clock.seconds()))
         except (SRNOError, OSError) as error:
-            position.rollbacks = rollbacks
             self._note(f"could not save: {error}; the last checkpoint is kept")
         self.next_save = time.monotonic() + 60 * self.config.checkpoint_minutes
 

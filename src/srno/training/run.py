@@ -88,21 +88,19 @@ class Run:
         for path in set(self.states()) - set(behind[:KEPT]):
             path.unlink(missing_ok=True)
 
-    def load_state(self) -> dict[str, Any] | None:
-        """The newest state that can be read."""
-        for path in self.states():
+    def load_state(self, *, before: int | None = None) -> dict[str, Any] | None:
+        """The newest state that can be read, if possible one from before some step.
+
+        A state of the very step at which the loss explodes may hold the weights that make it explode.
+        """
+        states = self.states()
+        earlier = [path for path in states if before is None or int(path.stem) < before]
+        for path in earlier or states[-1:]:
             try:
                 return torch.load(path, map_location="cpu", weights_only=True)
             except Exception:
                 continue  # a damaged file: the one before it is there for this
         return None
-
-    def drop_state(self) -> bool:
-        """Remove the newest state, unless it is the only one; returns whether there is another."""
-        states = self.states()
-        if len(states) > 1:
-            states[0].unlink()
-        return len(states) > 1
 
     def save_weights(self, which: str, config: ModelConfig, weights: dict[str, Tensor], card: Card) -> None:
         """Write `last` or `best` in our format."""

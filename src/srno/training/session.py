@@ -31,7 +31,6 @@ class Position:
     bad_steps: int = 0
     """In a row, up to now."""
     rollbacks: int = 0
-    """Since a checkpoint was last written."""
     best: float = -math.inf
 
     def trusts(self, loss: float, norm: float) -> bool:

@@ -261,7 +261,8 @@ class Page {
     const layers = this.inUse;
     const sharp = !this.motion.moving && !this.timer && layers.every((layer) => layer.isSharp(this.view));
     const count = (name) => layers.reduce((sum, layer) => sum + layer[name], 0);
-    $("state").textContent = sharp ? "" : this.timer || this.motion.moving ? "…" : `${count("done")} / ${count("wanted")}`;
+    $("computing").style.transform = `scaleX(${sharp ? 1 : this.timer ? 0 : count("done") / count("wanted")})`;
+    $("computing").dataset.sharp = sharp;
     const { dataset } = $("stage");
     dataset.sharp = sharp && this.shown === this.model;
     dataset.view = this.view.key();

@@ -99,7 +99,7 @@ export class Motion {
   }
 
   #down(event) {
-    if (event.target !== this.element && event.target.tagName !== "CANVAS") return;
+    if (!this.#isPicture(event.target)) return;
     if (event.pointerType === "mouse" && event.button !== 0) return;
     this.element.setPointerCapture(event.pointerId);
     const place = this.locate(event);
@@ -148,7 +148,12 @@ export class Motion {
 
   /** Of a mouse; some browsers make one of two taps, which `#up` has dealt with. */
   #doubleClick(event) {
-    if (!this.press.touch && event.target.tagName === "CANVAS") this.zoomBy(event.shiftKey ? 1 / 2 : 2, this.locate(event));
+    if (!this.press.touch && this.#isPicture(event.target)) this.zoomBy(event.shiftKey ? 1 / 2 : 2, this.locate(event));
+  }
+
+  /** Not a button that lies over it. */
+  #isPicture(target) {
+    return target === this.element || target.tagName === "CANVAS";
   }
 
   #key(event) {

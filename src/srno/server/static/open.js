@@ -3,7 +3,7 @@
 const mega = (value) => (value / 1e6).toLocaleString("en", { maximumFractionDigits: 1 });
 
 export const describeLimits = ({ bytes, pixels }) =>
-  `PNG, JPEG, WebP, TIFF, AVIF, GIF or BMP, up to ${mega(bytes)} MB and ${mega(pixels)} megapixels. It stays on this machine.`;
+  `PNG, JPEG, WebP, TIFF, AVIF, GIF or BMP, up to ${mega(bytes)} MB and ${mega(pixels)} megapixels. It goes no further than this server.`;
 
 /** Why a file cannot be opened, as far as the browser can tell, or null. */
 export async function refusal(file, limits) {

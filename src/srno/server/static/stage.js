@@ -2,15 +2,20 @@
 
 const GAP = 2; // device pixels between two windows
 
+/** A length in device pixels: what the browser says, unless it forgets the zoom of an emulated screen. */
+function devicePixels(length, exact) {
+  const computed = length * devicePixelRatio;
+  return Math.max(1, Math.abs(exact - computed) <= 1 ? exact : Math.round(computed));
+}
+
 export class Stage {
   constructor(element, canvas, { onResize }) {
     Object.assign(this, { element, canvas, mode: "off", split: 0.5, lens: null, scene: null, scheduled: false });
     this.context = canvas.getContext("2d");
     const observer = new ResizeObserver(([entry]) => {
       const [exact] = entry.devicePixelContentBoxSize ?? [];
-      const ratio = devicePixelRatio;
-      canvas.width = Math.max(1, exact?.inlineSize ?? Math.round(entry.contentRect.width * ratio));
-      canvas.height = Math.max(1, exact?.blockSize ?? Math.round(entry.contentRect.height * ratio));
+      canvas.width = devicePixels(entry.contentRect.width, exact?.inlineSize);
+      canvas.height = devicePixels(entry.contentRect.height, exact?.blockSize);
       onResize();
     });
     try {

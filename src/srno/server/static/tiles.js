@@ -107,8 +107,13 @@ export class Layer {
   draw(context, view, { still = false } = {}) {
     context.imageSmoothingEnabled = true;
     context.imageSmoothingQuality = view.snapped ? "high" : "low";
+    context.save();
+    context.beginPath();
+    context.rect(...corner(view), this.picture.width * view.scales.x, this.picture.height * view.scales.y);
+    context.clip(); // what is stretched has soft edges
     this.#drawBase(context, view);
-    for (const seen of this.#usefulViews(view)) this.#drawSeen(context, view, seen);
+    for (const seen of this.#usefulViews(view)) this.#drawSeen(context, seen);
+    context.restore();
     return this.#drawTiles(context, view, still);
   }
 
@@ -140,7 +145,7 @@ export class Layer {
     return near.slice(Math.max(0, first));
   }
 
-  #drawSeen(context, view, { canvas, rect }) {
+  #drawSeen(context, { canvas, rect }) {
     if (this.picture.alpha) context.clearRect(...rect);
     context.drawImage(canvas, ...rect);
   }

@@ -1,0 +1,193 @@
+"""srno train, as a user types it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from srno.checkpoints.catalogue import load
+from srno.cli import main
+from srno.config import PRESETS
+from srno.training.run import Run
+from training.small_runs import SMALL, make_pictures
+
+TWO_STEPS = (*SMALL, "--steps", "2")
+OF_FIXED_SCALE = {f"{family}/x{scale}": scale for family in ("edsr", "rdn") for scale in (2, 3, 4)}
+
+
+@pytest.fixture(autouse=True)
+def own_picture_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_pictures(tmp_path_factory.mktemp("train") / "pictures")
+
+
+@pytest.fixture(scope="module")
+def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small finished run of the default preset."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
+        main(["train", "--data", str(data), "--out", str(folder), *TWO_STEPS])
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[int, str, str]:
+    """Exit code, stdout, stderr."""
+    try:
+        main(["train", *(str(token) for token in tokens)])
+        code = 0
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_the_promised_command(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
+    """Preset, data, out and minutes are all that is needed; everything else has a default."""
+    size = ("--stages", "8x2x16", "--hold-out", "1", "--validation-pixels", "2500")
+    code, out, err = run(
+        capsys, "--preset", "light", "--data", data, "--out", tmp_path / "run", "--minutes", "0.02", *size
+    )
+    assert (code, out) == (0, ""), err
+    assert "done after" in err
+    assert {"last.safetensors", "best.safetensors", "state", "log.jsonl", "config.json"} <= set(
+        os.listdir(tmp_path / "run")
+    )
+    config = Run(tmp_path / "run").config()
+    assert config.precision in ("fp32", "bf16")
+    assert config.data == (data.resolve(),)
+    load(tmp_path / "run" / "best.safetensors")
+
+
+@pytest.mark.parametrize("preset", ["light-i", "light-h", "light-w", "light-l", "edsr-baseline", "liif/light", "lte/light", "metasr/light", "mlp/light", "edsr/x2", "edsr/x4"])  # fmt: skip
+def test_every_system_trains(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path, preset: str):
+    scale = OF_FIXED_SCALE.get(preset)
+    scales = ("--r-min", str(scale), "--r-max", str(scale)) if scale else ()
+    code, _, err = run(capsys, "--preset", preset, "--data", data, "--out", tmp_path / "run", *TWO_STEPS, *scales)
+    assert code == 0, err
+    steps = [entry for entry in Run(tmp_path / "run").read_log() if entry["event"] == "step"]
+    assert [step["step"] for step in steps] == [1, 2]
+    assert load(tmp_path / "run" / "last.safetensors").config == PRESETS[preset]
+
+
+def test_a_network_of_one_scale_wants_to_be_told(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
+    code, _, err = run(capsys, "--preset", "edsr/x3", "--data", data, "--out", tmp_path / "run", *TWO_STEPS)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--r-min 3 --r-max 3" in err
+
+
+def test_several_folders(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
+    more = make_pictures(tmp_path / "more", 1)
+    code, _, err = run(capsys, "--data", data, more, "--out", tmp_path / "run", *TWO_STEPS)
+    assert code == 0, err
+    assert Run(tmp_path / "run").config().data == (data.resolve(), more.resolve())
+
+
+def test_growing_by_init(capsys: pytest.CaptureFixture[str], data: Path, trained: Path, tmp_path: Path):
+    flags = ("--preset", "edsr-baseline", "--init", trained / "best.safetensors", "--data", data, *TWO_STEPS)
+    code, _, err = run(capsys, *flags, "--out", tmp_path / "run")
+    assert code == 0, err
+    code, _, err = run(capsys, *flags[:1], "liif/light", *flags[2:], "--out", tmp_path / "other")
+    assert code == 2
+    assert "--init: system and encoder cannot go from srno/edsr to liif/edsr" in err
+    assert not (tmp_path / "other").exists()
+
+
+def test_resuming_with_a_larger_budget(capsys: pytest.CaptureFixture[str], trained: Path):
+    code, _, err = run(capsys, "--resume", trained, "--steps", "3", "--device", "cpu", "--threads", "1")
+    assert code == 0, err
+    assert "going on from step 2" in err
+    assert "done after 3 steps" in err
+    assert Run(trained).config().steps == 3
+    code, _, err = run(capsys, "--resume", trained, "--device", "cpu", "--threads", "1")
+    assert code == 0, err  # nothing left to do
+    assert "done after 3 steps" in err
+
+
+def test_a_resumed_config_is_the_same_to_the_last_digit(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
+    """Fractions, nothing at all and several folders survive the way through the file and the flags."""
+    flags = ("--recipe", "paper", "--stages", "8x2x16", "--accumulate", "2", "--steps", "1", "--device", "cpu")
+    assert run(capsys, "--data", data, "--out", tmp_path / "run", *flags)[0] == 0
+    before = Run(tmp_path / "run").config()
+    assert (before.clip, before.ema, before.warmup) == (None, None, 50 / 1050)
+    assert run(capsys, "--resume", tmp_path / "run", "--device", "cpu")[0] == 0
+    assert Run(tmp_path / "run").config() == before
+
+
+def test_plot(capsys: pytest.CaptureFixture[str], trained: Path):
+    code, out, _ = run(capsys, "--plot", trained)
+    assert (code, out) == (0, f"{trained / 'curves.png'}\n")
+    assert (trained / "curves.png").stat().st_size > 10_000
+
+
+def test_tensorboard(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
+    pytest.importorskip("tensorboard")
+    code, _, err = run(capsys, "--data", data, "--out", tmp_path / "run", *TWO_STEPS, "--tensorboard")
+    assert code == 0, err
+    assert list((tmp_path / "run" / "tensorboard").glob("events.*"))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "named"),
+    [
+        ((), "--data"),
+        (("--data", "DATA", "--steps", "1"), "--out"),
+        (("--data", "DATA", "--out", "NEW"), "--steps, --epochs or --minutes"),
+        (("--data", "DATA", "--out", "NEW", "--steps", "1", "--minutes", "1"), "one budget"),
+        (("--data", "nowhere", "--out", "NEW", "--steps", "1"), "nowhere is not a folder"),
+        (("--data", "DATA", "--out", "NEW", "--steps", "1", "--preset", "huge"), "unknown preset 'huge'"),
+        (("--data", "DATA", "--out", "NEW", "--steps", "1", "--recipe", "best"), "--recipe 'best'"),
+        (("--data", "DATA", "--out", "NEW", "--steps", "1", "--device", "abacus"), "--device abacus"),
+        (("--data", "DATA", "--out", "NEW", "--steps", "1", "--threads", "0"), "--threads 0"),
+        (("--data", "DATA", "--out", "NEW", "--steps", "1", "--init", "no.safetensors"), "no.safetensors"),
+        (("--data", "DATA", "--out", "NEW", "--steps", "1", "--validation", "nowhere"), "--validation"),
+        (("--data", "DATA", "--out", "NEW", "--steps", "1", "--stages", "600x2x16"), "none of 4 pictures"),
+        (("--data", "DATA", "--out", "RUN", "--steps", "1"), "holds a run already"),
+        (("--resume", "NEW"), "no run there"),
+        (("--resume", "RUN", "--rate", "1"), "--rate cannot change"),
+        (("--resume", "RUN", "--out", "NEW"), "--out cannot change"),
+        (("--resume", "RUN", "--steps", "9", "--minutes", "1"), "one budget"),
+        (("--plot", "NEW"), "no log.jsonl"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_nothing(
+    capsys: pytest.CaptureFixture[str], data: Path, trained: Path, tmp_path: Path, tokens: tuple[str, ...], named: str
+):
+    places = {"DATA": data, "RUN": trained, "NEW": tmp_path / "new"}
+    code, out, err = run(capsys, *(places.get(token, token) for token in tokens))
+    assert (code, out) == (2, "")
+    assert err.startswith("srno: ")
+    assert err.count("\n") == 1
+    assert named in err
+    assert not (tmp_path / "new").exists()
+
+
+def test_help_needs_no_torch():
+    code = "import sys; from srno.commands.train import train; train(['--help']); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code.replace("train(['--help']);", "train.help_print([]);")],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "False"
+    assert "--checkpoint-minutes" in done.stdout
+
+
+def test_a_process_of_its_own(data: Path, tmp_path: Path):
+    """`python -m srno train`, with all that a log line says."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "srno", "train", "--data", data, "--out", tmp_path / "run", *TWO_STEPS],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    line = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[0])
+    assert line.keys() == {"event", "step", "sample", "loss", "norm", "rate", "progress", "pixels", "seconds"}
+    assert 0 < line["seconds"] < time.monotonic() - begun

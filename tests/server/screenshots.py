@@ -1,0 +1,86 @@
+"""Pictures of the page for the documentation: python tests/server/screenshots.py docs"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from browsing import CHROMIUM, FLAGS, Visitor
+from playwright.sync_api import sync_playwright
+
+DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 375, "height": 720},
+    "color_scheme": "light",
+    "has_touch": True,
+    "is_mobile": True,
+}
+
+
+def fly(visitor: Visitor, x: float, y: float, turns: int) -> None:
+    """Zoom in around a place, and wait for its pixels."""
+    for _ in range(turns):
+        visitor.page.mouse.move(x, y)
+        visitor.page.mouse.wheel(0, -200)
+        visitor.page.wait_for_timeout(80)
+    visitor.page.wait_for_timeout(500)
+    visitor.sharp()
+
+
+def example(visitor: Visitor, name: str) -> None:
+    visitor.page.get_by_role("button", name=name).click()
+    visitor.sharp()
+
+
+def divide(visitor: Visitor, x: float) -> None:
+    """Drag the divider to a place."""
+    box = visitor.page.get_by_role("slider").bounding_box()
+    visitor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    visitor.page.mouse.down()
+    visitor.page.mouse.move(x, box["y"] + box["height"] / 2, steps=5)
+    visitor.page.mouse.up()
+    visitor.page.mouse.move(x + 200, box["y"] + box["height"] / 2)
+    visitor.page.wait_for_timeout(300)
+
+
+def shoot(visitor: Visitor, folder: Path, name: str) -> None:
+    visitor.page.screenshot(path=folder / f"serve-{name}.png")
+
+
+def desktop(visitor: Visitor, folder: Path) -> None:
+    visitor.page.wait_for_load_state("networkidle")
+    shoot(visitor, folder, "welcome")
+    example(visitor, "cat")
+    fly(visitor, 520, 400, 2)
+    visitor.choose("divider")
+    divide(visitor, 500)
+    shoot(visitor, folder, "divider")
+    visitor.choose("lens")
+    visitor.page.mouse.move(420, 330)
+    visitor.page.wait_for_timeout(300)
+    shoot(visitor, folder, "lens")
+
+
+def phone(visitor: Visitor, folder: Path) -> None:
+    example(visitor, "coffee")
+    fly(visitor, 190, 380, 3)
+    visitor.choose("divider")
+    shoot(visitor, folder, "phone")
+
+
+def main(folder: Path) -> None:
+    command = [sys.executable, "-m", "srno", "serve", "--no-open", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server, sync_playwright() as engine:
+        assert server.stderr
+        address = re.search(r"http://\S+", server.stderr.readline())
+        assert address
+        browser = engine.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        for settings, act in ((DESKTOP, desktop), (PHONE, phone)):
+            act(Visitor(browser.new_context(**settings).new_page(), address[0].rstrip("/")), folder)
+        browser.close()
+        server.terminate()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
