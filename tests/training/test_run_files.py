@@ -29,7 +29,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, list[Event]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         config = small_config(
-            make_pictures(folder / "pictures", 5), steps=6, hold_out=2, validation_pixels=80**2,
+            make_pictures(folder / "pictures", 6), steps=6, hold_out=2, validation_pixels=80**2,
             validate_minutes=0.001, checkpoint_minutes=0.001,
         )  # fmt: skip
         return Run(folder / "run"), train_here(config, folder / "run")
@@ -115,6 +115,14 @@ def test_held_out_pictures_are_not_trained_on(tmp_path: Path):
     again = open_pictures(small_config(data, steps=1, hold_out=2), ALONE, lambda *_: None)
     assert again.held_out is not None
     assert len(held_out & {picture.path for picture in again.held_out.pictures}) >= 1
+
+
+def test_few_pictures_are_not_all_held_out(tmp_path: Path):
+    for count, held_out in ((1, 0), (3, 1), (7, 2)):
+        data = make_pictures(tmp_path / str(count), count)
+        pictures = open_pictures(small_config(data, steps=1, hold_out=16), ALONE, lambda *_: None)
+        assert len(pictures.training.pictures) == count - held_out
+        assert (0 if pictures.held_out is None else len(pictures.held_out.pictures)) == held_out
 
 
 def test_a_validation_folder_inside_the_data_is_left_out(tmp_path: Path):

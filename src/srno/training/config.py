@@ -24,7 +24,7 @@ class TrainConfig:
     validation: Path | None = None
     """Folder of pictures to select by; they are not trained on, wherever it lies."""
     hold_out: int = 16
-    """Without a validation folder: this many pictures are taken out of the data for it."""
+    """Without a validation folder: this many pictures are taken out of the data for it, at most a third."""
 
     steps: int | None = None
     """Budget in steps."""

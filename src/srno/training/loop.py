@@ -36,9 +36,9 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
     """
     precision = world.share(lambda: choose_precision(config.precision, world.device))
     config = replace(config, precision=precision)
-    pictures = open_pictures(config, world, lambda done, of: tell({"event": "reading", "done": done, "of": of}))
     session = Session.begin(config, world.device)
     objective = world.wrap(Objective(session.model))
+    pictures = open_pictures(config, world, lambda done, of: tell({"event": "reading", "done": done, "of": of}))
 
     with ExitStack() as stack:
         if world.main:

@@ -34,6 +34,8 @@ def open_pictures(config: TrainConfig, world: World, progress: Callable[[int, in
     for stage in config.all_stages:
         if stage.batch % world.size:
             raise SRNOError(f"--stages {config.stages}: batch {stage.batch} cannot be shared by {world.size} processes")
+    if config.validation is not None:
+        _validation_set(config.validation)  # what is wrong there should not wait for the pictures
     world.share(lambda: open_cache(config.data, progress=progress).skipped)  # the others then find it ready
     cache, held_out = hold_out(open_cache(config.data), config)
     training = usable(cache, max(samples, key=lambda sample: sample.smallest))
@@ -51,7 +53,7 @@ def hold_out(cache: Cache, config: TrainConfig) -> tuple[Cache, PictureSet | Non
         return cache.take(outside), _validation_set(config.validation)
     large = [i for i, p in enumerate(pictures) if min(p.height, p.width) >= SMALLEST_HELD_OUT]
     ranked = sorted(large, key=lambda i: _rank(pictures[i].path))
-    chosen = sorted(ranked[: min(config.hold_out, len(pictures) - 1)])
+    chosen = sorted(ranked[: min(config.hold_out, len(pictures) // 3)])
     if not chosen:
         return cache, None
     rest = cache.take([i for i in range(len(pictures)) if i not in set(chosen)])
