@@ -55,7 +55,7 @@ def test_samples(paper: TrainConfig):
     sample = sample_config(paper, paper.all_stages[0])
     assert (sample.patch, sample.points) == (128, 128**2)
     assert (sample.r_min, sample.r_max) == (1, 4)
-    assert (sample.sampling, sample.detail, sample.allow_small) == ("random", 0, False)
+    assert (sample.sampling, sample.detail, sample.flat, sample.allow_small) == ("random", 0, 0, False)
     crop = np.random.default_rng(0).integers(256, size=(20, 20, 3), dtype=np.uint8)
     expected = np.asarray(Image.fromarray(crop).resize((8, 8), Image.Resampling.BICUBIC))
     np.testing.assert_array_equal(DEGRADATIONS[sample.degradation](crop, 8, np.random.default_rng(0)), expected)

@@ -137,6 +137,8 @@ def _go(config: TrainConfig, run: "Run", *, new: bool, device: str, threads: int
                 raise
             sys.exit(USAGE)  # the main process says it
     if stopped:
+        if world.main:
+            sys.stderr.write(f"go on with: srno train --resume {run.folder}\n")
         sys.exit(128 + stopped)  # as a shell reports a process that the signal ended
 
 

@@ -20,6 +20,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "r_max": 4.0,
         "sampling": "random",
         "detail": 0.0,
+        "flat": 0.0,
         "degradation": "bicubic",
         "repeat": 20,
         "optimiser": "adam",

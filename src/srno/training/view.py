@@ -16,6 +16,8 @@ from srno.errors import require
 
 Event = dict[str, Any]
 
+MEMORY = 0.95
+"""Of the loss that is shown."""
 LINE_EVERY = 60.0
 """Seconds between the lines on steps where there is no live table."""
 
@@ -28,6 +30,8 @@ class View:
         self.progress, self.numbers = 0.0, dict[str, str]()
         self.start: Event | None = None
         """The first step since this process began."""
+        self.loss = math.nan
+        """Its running mean: single steps tell little."""
         self.next_line = 0.0
         self.live = Live(self._table(), console=console, refresh_per_second=2) if console.is_terminal else None
 
@@ -71,7 +75,8 @@ class View:
         self.progress = min(1.0, event["progress"])
         self.numbers.pop("reading pictures", None)
         self.numbers["step"] = f"{event['step']:,}"
-        self.numbers["loss"] = f"{event['loss']:.4f}  ({-20 * math.log10(max(event['loss'], 1e-9) / 2):.1f} dB by L1)"
+        self.loss = event["loss"] if math.isnan(self.loss) else MEMORY * self.loss + (1 - MEMORY) * event["loss"]
+        self.numbers["loss"] = f"{self.loss:.4f}"
         self.numbers["rate"] = f"{100 * event['rate']:.0f} % of peak"
         self.numbers["LR pixels/s"] = f"{event['pixels']:,}"
         self.numbers["time"] = f"{_time(event['seconds'])}, {self._left(event)}"
