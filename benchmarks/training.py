@@ -21,9 +21,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from srno.data.loader import Batch
 from srno.training.config import TrainConfig
+from srno.training.learner import Learner
 from srno.training.memory import keep_freed_memory
 from srno.training.objective import Objective
-from srno.training.session import Session
 from srno.training.stages import Stage, parse_stages
 from srno.training.step import gradient
 from srno.training.world import World
@@ -69,18 +69,18 @@ def make_step(way: Way, name: str) -> Callable[[], object]:
     """The step as a function."""
     stages = STAGES.get(name, STAGES["light"])
     config = TrainConfig(data=(Path(),), preset=name, steps=1, stages=stages, precision=way.precision)
-    session, batch = Session.begin(config, ALONE.device), make_batch(parse_stages(stages)[0])
-    objective = Objective(session.model)
+    learner, batch = Learner.begin(config, ALONE.device), make_batch(parse_stages(stages)[0])
+    objective = Objective(learner.model)
 
     def textbook() -> None:
         lr, coords, cell, target = batch.tensors()
-        session.model.zero_grad(set_to_none=True)
-        F.l1_loss(session.model(lr, coords, cell), target).backward()
+        learner.model.zero_grad(set_to_none=True)
+        F.l1_loss(learner.model(lr, coords, cell), target).backward()
 
     def ours() -> None:
         loss, _ = gradient(objective, batch, config, "l1", ALONE)
         if way.optimise:
-            session.update(loss)
+            learner.update(loss)
 
     return textbook if way.textbook else ours
 

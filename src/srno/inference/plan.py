@@ -10,10 +10,12 @@ from srno.inference.encode import live_channels
 from srno.inference.sampling import Sampling
 from srno.operator.model import Model
 
-CHUNK = {"cpu": 4096}
-"""Points per chunk: on a CPU what stays in its caches, on a GPU what fills it."""
-GPU_CHUNK = 1 << 17
+CHUNK_VALUES = {"cpu": 1 << 20}
+"""Values of z per chunk: on a CPU what stays in its caches, on a GPU what fills it."""
+GPU_CHUNK_VALUES = 1 << 25
 SMALLEST_CHUNK = 64
+POINTWISE_WIDTH = 256
+"""Of a rival's hidden layers."""
 POINTWISE_VALUES = 4096
 """Values per point that a rival may hold at once: four neighbours with their hidden layers or unfolded features."""
 
@@ -41,7 +43,8 @@ def plan_render(config: ModelConfig, sampling: Sampling, budget: int, device: to
     bytes_per_value = 4
     values = 4 * config.d_z + 2 * config.projection_width + 64 if isinstance(config, SRNOConfig) else POINTWISE_VALUES
     per_point = bytes_per_value * values
-    chunk = CHUNK.get(device.type, GPU_CHUNK)
+    width = config.d_z if isinstance(config, SRNOConfig) else POINTWISE_WIDTH
+    chunk = CHUNK_VALUES.get(device.type, GPU_CHUNK_VALUES) // width
     chunk = max(SMALLEST_CHUNK, min(chunk, budget // 4 // per_point))
     if not isinstance(config, SRNOConfig):
         return Plan(chunk, sampling.lr[0], keep=False)
