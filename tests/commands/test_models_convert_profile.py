@@ -8,20 +8,9 @@ import pytest
 import torch
 
 from checkpoints.public_layout import public_content, write_public
+from commands.scoring import run
 from small_models import CONFIGS, random_model
 from srno.checkpoints.catalogue import load
-from srno.cli import main
-
-
-def run(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[int, str, str]:
-    """Exit code, stdout, stderr."""
-    try:
-        main([str(token) for token in tokens])
-        code = 0
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 @pytest.mark.parametrize(

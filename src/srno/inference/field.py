@@ -189,11 +189,12 @@ def lift(model: Model, image: Tensor, *, memory: int | str | None = None) -> Fie
     if image.ndim != 4 or image.shape[:2] != (1, 3):
         raise SRNOError(f"image has shape {tuple(image.shape)}; it must be (3, height, width)")
     weight = next(model.parameters())
-    image = image.to(device=weight.device, dtype=weight.dtype)
+    # a model in half precision computes what is added to the picture, and the picture stays as fine as it was
+    image = image.to(device=weight.device, dtype=torch.promote_types(weight.dtype, torch.float32))
     bytes_given = None if memory is None else parse_memory(memory)
     budget = int(ENCODER_SHARE * (bytes_given or default_budget(image.device)))
     rows = encoder_rows(model, (image.shape[-2], image.shape[-1]), budget)
-    features = _halving(rows, lambda count: encode(model.encoder, image, count))
+    features = _halving(rows, lambda count: encode(model.encoder, image.to(weight.dtype), count))
     return Field(model, image, features, bytes_given)
 
 
