@@ -118,12 +118,24 @@ def test_results_inside_the_source_folder_are_no_sources(here: Path, capsys: Cap
 
 
 def test_two_sources_never_share_a_result(here: Path, capsys: Capture):
-    (here / "tree/a.gif").write_bytes((here / "a.png").read_bytes())
     (here / "tree/a.png").write_bytes((here / "a.png").read_bytes())
-    code, _, err = up(capsys, "tree", "-o", "out", "--overwrite")
+    code, _, err = up(capsys, "a.png", "tree/a.png", "-o", "out", "--overwrite")
     assert code == 2
-    assert "tree/a.gif and tree/a.png would both become out/a.png" in err
+    assert "a.png and tree/a.png would both become out/a.png" in err
     assert not (here / "out").exists()
+
+
+def test_a_suffix_tells_sources_of_one_name_apart(here: Path, capsys: Capture):
+    folder = here / "same"
+    folder.mkdir()
+    for name in ("b.gif", "b.bmp", "b.png", "c.gif"):
+        pillow((here / "a.png").read_bytes()).save(folder / name)
+    assert up(capsys, "same", "-o", "out/big_{stem}.{ext}")[0] == 0
+    assert pictures(here / "out") == {"big_b.png", "big_b_gif.png", "big_b_bmp.png", "big_c.png"}
+    results = {"b_2x.png", "b_gif_2x.png", "b_bmp_2x.png", "c_2x.png"}
+    for _ in range(2):  # results beside their sources are none themselves
+        assert up(capsys, "same", "--skip-existing")[0] == 0
+        assert pictures(folder) == {"b.gif", "b.bmp", "b.png", "c.gif"} | results
 
 
 @pytest.mark.parametrize(
@@ -201,6 +213,17 @@ def test_verbose_tells_the_size_before_the_work(here: Path, capsys: Capture):
     assert lines[-1] == "2 written"
 
 
+def test_what_one_might_not_expect_is_told(here: Path, capsys: Capture):
+    frames = [pillow(png(noise(6, 8, 3, seed=seed))) for seed in range(3)]
+    for name in ("moving.gif", "moving.webp", "pages.tif"):
+        frames[0].save(here / name, save_all=True, append_images=frames[1:])
+        code, out, _ = up(capsys, name, "--json", "-o", f"{name}.png")
+        assert code == 0
+        assert "the first of 3 frames or pages; the others are left out" in json.loads(out)["notes"]
+    assert "srno: a.png: reduced by a bicubic filter" in up(capsys, "a.png", "-s", "0.5")[2]
+    assert "srno: a.png: height reduced by a bicubic filter" in up(capsys, "a.png", "-s", "2x0.5")[2]
+
+
 def test_options_reach_the_operator(here: Path, capsys: Capture):
     write_tiny(here / "noisy.safetensors", strength=0.3)
     ways = {
@@ -233,6 +256,20 @@ def test_standard_input_to_standard_output(here: Path):
     image = pillow(done.stdout)
     assert (image.format, image.size) == ("PNG", (20, 15))
     assert pictures(here) == BEFORE
+
+
+@pytest.mark.parametrize("tokens", [["-s", "2"], ["-o", "out/", "--json"]])
+def test_a_reader_who_goes_away_is_no_accident(here: Path, tokens: list[str]):
+    command = [sys.executable, "-m", "srno", "upscale", "-", *tokens, "-m", "tiny.safetensors"]
+    with subprocess.Popen(command, cwd=here, stdin=-1, stdout=-1, stderr=-1) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        process.stdin.write((here / "a.png").read_bytes())
+        process.stdin.close()
+        assert process.stderr.read() == b"srno: standard output was closed\n"
+    assert process.returncode == 130
 
 
 def test_rubbish_on_standard_input_is_one_line(here: Path):

@@ -1,5 +1,6 @@
 """What the shipped model promises: colours stay, detail comes."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,16 @@ def test_a_constant_picture_keeps_its_colours(model: Model, colour: tuple[int, i
         assert large.shape == (int(16 * scale + 0.5), int(20 * scale + 0.5), 4)
         assert (large[..., 3] == 77).all()
         assert np.abs(large[..., :3].astype(int) - colour).max() <= 2, f"×{scale}"
+
+
+@pytest.mark.parametrize("scale", [2, 4])
+@pytest.mark.parametrize("size", [(12, 12), (40, 48)])
+def test_every_constant_picture_keeps_its_colours(model: Model, size: tuple[int, int], scale: int):
+    worst: dict[tuple[int, ...], int] = {}
+    for colour in product((0, 128, 255), repeat=3):
+        large = srno.upscale(np.full((*size, 3), colour, np.uint8), scale=scale, model=model)
+        worst[colour] = int(np.abs(large.astype(int) - colour).max())
+    assert {colour: off for colour, off in worst.items() if off > 2} == {}
 
 
 @pytest.mark.parametrize("scale", [12, 30])

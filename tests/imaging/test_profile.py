@@ -65,5 +65,6 @@ def test_equal_channels_are_gray_unless_a_profile_needs_three() -> None:
     gray = np.repeat(noise(9, 14, 1), 3, axis=2)
     assert profile.collapse(gray, None).shape == (9, 14, 1)
     assert profile.collapse(gray, gray_profile(2.2)).shape == (9, 14, 1)
-    assert profile.collapse(gray, P3) is gray
+    assert profile.collapse(gray, P3).shape == (9, 14, 1)  # its gray profile has the same tone curve
+    assert profile.collapse(gray, rgb_profile(1.8, 2.2, 1.8)) is gray
     assert profile.collapse(noise(9, 14, 3), None).shape == (9, 14, 3)

@@ -3,7 +3,10 @@
 import io
 import os
 import resource
+import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +21,9 @@ from PIL import Image, ImageCms
 from srno.errors import SRNOError
 from srno.imaging import exif
 from srno.imaging.formats import CAPABILITIES, Format
-from srno.imaging.picture import Picture
+from srno.imaging.picture import Picture, from_float
 from srno.imaging.read import read
+from srno.imaging.resize import matlab_bicubic_float
 from srno.imaging.tiff import needs_big, write_tiff
 from srno.imaging.write import replacing, write
 
@@ -371,3 +375,28 @@ def test_links_and_long_names(tmp_path: Path) -> None:
     long = tmp_path / ("ö" * 125 + ".png")
     write(made(8, 3), long, format="PNG")
     assert read(long).size == (14, 9)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_png_is_packed_fast_and_hardly_larger_than_by_trying_all_filters(bits: int):
+    small = noise(20, 30, 3).astype(np.float32) / 255
+    picture = Picture(colour=from_float(matlab_bicubic_float(small, (640, 960)), bits))
+    space = "srgb" if bits == 8 else "rgb16"
+    best = partial(
+        pyvips.Image.new_from_array(picture.colour, interpretation=space).pngsave_buffer, bitdepth=bits, filter="all"
+    )
+    reference, slow = _timed(best)
+    ours, fast = _timed(lambda: written(picture, "PNG"))
+    assert len(ours) < 1.15 * len(reference)
+    assert fast < 0.5 * slow if bits == 8 else fast < slow
+
+
+def _timed(pack: Callable[[], bytes]) -> tuple[bytes, float]:
+    """What it gives, and the least time on the processor out of five."""
+    times: list[float] = []
+    packed = b""
+    for _ in range(5):
+        start = time.process_time()
+        packed = pack()
+        times.append(time.process_time() - start)
+    return packed, min(times)

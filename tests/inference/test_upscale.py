@@ -18,6 +18,7 @@ from srno.imaging.resize import matlab_bicubic_float
 from srno.inference.enlarge import enlarge
 from srno.inference.ensemble import render_ensemble
 from srno.inference.method import make_method
+from srno.inference.progress import lifting_share
 from srno.inference.sizes import make_request
 from tiny_models import tiny_model, write_tiny
 
@@ -254,6 +255,80 @@ def test_progress_covers_colour_and_alpha():
     assert shares == sorted(shares)
     assert shares[0] < 0.5
     assert shares[-1] == 1
+
+
+def test_progress_moves_while_the_picture_is_lifted():
+    class SeenError(Exception):
+        pass
+
+    shares: list[float] = []
+
+    def stop(share: float) -> None:
+        shares.append(share)
+        if len(shares) == 3:
+            raise SeenError
+
+    with pytest.raises(SeenError):
+        srno.upscale(noise(40, 40, 3), scale=1, model=NOISY, progress=stop)
+    assert 0 < shares[0] < shares[1] < shares[2] < lifting_share(NOISY, (40, 40), (40, 40))
+
+
+# Several pictures
+
+
+def test_a_list_gives_a_list_of_the_same_kinds(tmp_path: Path):
+    (tmp_path / "a.png").write_bytes(png(noise(5, 7, 3)))
+    (tmp_path / "deep.png").write_bytes(png(noise(5, 7, 4, bits=16)))
+    kinds = [
+        str(tmp_path / "a.png"),
+        tmp_path / "deep.png",
+        Image.fromarray(noise(6, 4, 2)),
+        noise(3, 8),
+        noise(4, 4, 3, bits=16) / 65535,
+    ]
+    large = srno.upscale(kinds, scale=2.5, model=NOISY)
+    assert isinstance(large, list)
+    assert [type(one) for one in large] == [Image.Image, np.ndarray, Image.Image, np.ndarray, np.ndarray]
+    for one, image in zip(large, kinds, strict=True):
+        alone = srno.upscale(image, scale=2.5, model=NOISY)
+        assert np.array_equal(np.asarray(one), np.asarray(alone))
+        assert np.asarray(one).dtype == np.asarray(alone).dtype
+    assert np.array_equal(np.asarray(srno.upscale(tuple(kinds[2:4]), scale=2.5, model=NOISY)[1]), large[3])
+    assert srno.upscale([], model=NOISY) == []
+    assert len(srno.upscale([noise(3, 3)], model=NOISY)) == 1
+
+
+def test_a_list_loads_its_model_once(tmp_path: Path):
+    path = write_tiny(tmp_path / "tiny.safetensors", strength=0.2)
+
+    def gone(_share: float) -> None:
+        path.unlink(missing_ok=True)
+
+    first, second = srno.upscale([noise(4, 4), noise(4, 4)], model=path, progress=gone)
+    assert not path.exists()
+    assert np.array_equal(first, second)
+
+
+def test_progress_of_a_list_is_that_of_all():
+    shares: list[float] = []
+    srno.upscale([noise(5, 5)] * 4, model=NOISY, progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[0] < 0.25
+    assert shares[-1] == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (np.full((4, 4), 255.0), r"picture 2: floats must lie in \[0, 1\]"),
+        (7, "picture 2: int is no picture"),
+        (Image.new("F", (3, 3)), "picture 2: samples of mode F"),
+        ("no-such.png", "picture 2: no-such.png: No such file"),
+    ],
+)
+def test_a_list_says_which_picture_is_wrong(wrong: Any, words: str):
+    with pytest.raises(SRNOError, match=words):
+        srno.upscale([noise(4, 4), wrong], model=BILINEAR)
 
 
 @pytest.mark.parametrize(

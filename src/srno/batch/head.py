@@ -1,4 +1,4 @@
-"""What the head of a picture file says: its format and its size when upright. Nothing is decoded."""
+"""What the head of a picture file says: its format, its size when upright, how many frames. Nothing is decoded."""
 
 import io
 from dataclasses import dataclass
@@ -14,10 +14,11 @@ from srno.imaging.formats import Format, sniff
 
 @dataclass(frozen=True)
 class Head:
-    """Format, and (width, height) as it will be seen."""
+    """Format, (width, height) as it will be seen, and the number of frames or pages, of which the first is meant."""
 
     format: Format
     size: tuple[int, int]
+    frames: int = 1
 
 
 def read_head(source: Path | bytes) -> Head | None:
@@ -25,7 +26,7 @@ def read_head(source: Path | bytes) -> Head | None:
     try:
         start = source[:256] if isinstance(source, bytes) else _start(source)
         kind = sniff(start)
-        return None if kind is None else Head(kind, _size(source, kind))
+        return None if kind is None else _head(source, kind)
     except Exception:  # decoders raise whatever they stumble over in a damaged file
         return None
 
@@ -35,15 +36,16 @@ def _start(path: Path) -> bytes:
         return file.read(256)
 
 
-def _size(source: Path | bytes, kind: Format) -> tuple[int, int]:
+def _head(source: Path | bytes, kind: Format) -> Head:
     if kind == "BMP" or kind == "GIF":
         opened: Any = io.BytesIO(source) if isinstance(source, bytes) else source
         with (BmpImageFile if kind == "BMP" else GifImageFile)(opened) as image:
-            return image.size
+            return Head(kind, image.size, getattr(image, "n_frames", 1))
     if isinstance(source, bytes):
         image: Any = pyvips.Image.new_from_buffer(source, "", access="sequential")
     else:
         # Not by its name, in which libvips would take brackets for options.
         image = pyvips.Image.new_from_source(pyvips.Source.new_from_file(str(source)), "", access="sequential")
     turned = kind != "AVIF" and image.get_typeof("orientation") and image.get("orientation") >= 5
-    return (image.height, image.width) if turned else (image.width, image.height)
+    frames = image.get("n-pages") if image.get_typeof("n-pages") else 1
+    return Head(kind, (image.height, image.width) if turned else (image.width, image.height), frames)

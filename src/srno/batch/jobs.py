@@ -1,7 +1,8 @@
 """From sources to jobs: what will be written where, before any work starts."""
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -26,6 +27,8 @@ class Job:
     format: Format | None = None
     output: Path | None = None
     """None is standard output."""
+    frames: int = 1
+    """Of the source; the first is meant."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ def plan_batch(
     sources = tuple(sources)
     left_out = dict.fromkeys(_earlier_results(sources, naming))
     jobs = [_job(source, stdin, request, naming) for source in sources if source not in left_out]
+    shared = Counter(job.output for job in jobs)
+    jobs = [_apart(job, stdin, request, naming) if shared[job.output] > 1 else job for job in jobs]
     if naming.stdout and len(jobs) > 1:
         raise SRNOError("--output -: several pictures cannot go to standard output; give a folder")
     _check_unique(jobs)
@@ -69,12 +74,28 @@ def _job(source: Source, stdin: bytes | None, request: Request, naming: Naming) 
         target = request.target(head.size)
     except SRNOError:
         return Job(source, data)
-    return Job(source, data, target, naming.format_of(head.format), naming.output(source, head.format, target))
+    output = naming.output(source, head.format, target)
+    return Job(source, data, target, naming.format_of(head.format), output, head.frames)
+
+
+def _apart(job: Job, stdin: bytes | None, request: Request, naming: Naming) -> Job:
+    """Where sources would share a result, those with another suffix put it into the name: cat.gif → cat_gif.png."""
+    relative = job.source.relative
+    if job.output is None or job.output.suffix == relative.suffix:
+        return job
+    marked = replace(job.source, relative=relative.with_name(_marked(job.source) + relative.suffix))
+    return replace(job, output=_job(marked, stdin, request, naming).output)
+
+
+def _marked(source: Source) -> str:
+    return f"{source.relative.stem}_{source.relative.suffix.removeprefix('.')}"
 
 
 def _earlier_results(sources: tuple[Source, ...], naming: Naming) -> Iterable[Source]:
     """Sources that stand where results go and are called like the result of another source."""
-    stems = {(source.path.parent, source.path.stem) for source in sources if source.path}
+    stems = {
+        (source.path.parent, stem) for source in sources if source.path for stem in (source.path.stem, _marked(source))
+    }
     for source in sources:
         if source.path is None or naming.stdout or naming.place(source).resolve() != source.path.parent.resolve():
             continue

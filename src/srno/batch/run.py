@@ -17,8 +17,6 @@ from srno.inference.sizes import Request, Size, Target
 
 Status: TypeAlias = Literal["written", "skipped", "failed"]
 
-REDUCED = "reduced by a bicubic filter: the model only enlarges"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
@@ -73,6 +71,8 @@ def run(batch: Batch, work: Work, watch: Watch) -> Iterator[Outcome]:
     for job in batch.jobs:
         try:
             outcome = _do(job, work, watch)
+        except BrokenPipeError:  # nobody reads standard output any more
+            raise
         except SRNOError as error:
             outcome = _failed(job, str(error))
         except Exception as error:  # whatever it is, the other pictures are worth having
@@ -97,7 +97,6 @@ def _do(job: Job, work: Work, watch: Watch) -> Outcome:
     written = write(
         large, job.output or sys.stdout.buffer, format=job.format, quality=work.quality, metadata=work.metadata
     )
-    reduced = any(new < old for new, old in zip(target.whole, target.source, strict=True))
     return Outcome(
         input=job.source.name,
         output=str(job.output or "-"),
@@ -108,8 +107,19 @@ def _do(job: Job, work: Work, watch: Watch) -> Outcome:
         model=work.model,
         seconds=round(time.perf_counter() - start, 3),
         peak_mb=peak_mb(),
-        notes=((REDUCED,) if reduced else ()) + written.notes,
+        notes=(*_notes(job, target), *written.notes),
     )
+
+
+def _notes(job: Job, target: Target) -> Iterator[str]:
+    """What one might not expect."""
+    if job.frames > 1:
+        yield f"the first of {job.frames} frames or pages; the others are left out"
+    sides = zip(("width", "height"), target.whole, target.source, strict=True)
+    reduced = [side for side, new, old in sides if new < old]
+    if reduced:
+        which = f"{reduced[0]} " if len(reduced) == 1 else ""
+        yield f"{which}reduced by a bicubic filter: the model only enlarges"
 
 
 def _failed(job: Job, reason: str) -> Outcome:

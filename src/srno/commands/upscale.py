@@ -1,6 +1,7 @@
 """srno upscale"""
 
 import json
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -223,9 +224,14 @@ def _set_threads(threads: int | None) -> None:
 
 @contextmanager
 def _interruptible() -> Generator[None]:
-    """Ctrl-C is no error: what is whole stays, and nothing half done is left."""
+    """Ctrl-C is no error, nor is a reader who has seen enough: what is whole stays, and nothing half done is left."""
     try:
         yield
     except KeyboardInterrupt:
         sys.stderr.write("srno: interrupted\n")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # What is still in the buffer would make trouble once more when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.stderr.write("srno: standard output was closed\n")
         sys.exit(INTERRUPTED)

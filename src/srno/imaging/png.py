@@ -15,6 +15,9 @@ from srno.imaging.picture import Picture
 
 _AFTER_HEADER = 8 + 25  # the signature and the IHDR chunk
 _PROFILE_MAX = 1 << 24
+_PACKING = {"filter": "up", "compression": 3}
+"""On enlarged photographs about five times as fast as the best of all filters at level 6, for 4 to 7 % more bytes;
+with 16 bits, which hardly deflate, 1.7 times."""
 
 
 def profile_of(data: bytes) -> bytes | None:
@@ -36,7 +39,7 @@ def write_png(picture: Picture, stream: BinaryIO) -> None:
     gray = picture.colour.shape[2] == 1
     space = ("b-w" if gray else "srgb") if picture.bits == 8 else ("grey16" if gray else "rgb16")
     image: Any = pyvips.Image.new_from_array(picture.samples(), interpretation=space)
-    encoded = memoryview(image.pngsave_buffer(bitdepth=picture.bits, filter="all", keep="none"))
+    encoded = memoryview(image.pngsave_buffer(bitdepth=picture.bits, keep="none", **_PACKING))
     stream.write(encoded[:_AFTER_HEADER])
     stream.write(_described(picture))
     # libvips puts a resolution before the samples, true or not.

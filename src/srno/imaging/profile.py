@@ -43,7 +43,7 @@ def collapse(colour: Samples, icc: bytes | None) -> Samples:
 
     For formats that have no gray of their own, so that gray stays gray.
     """
-    if colour.shape[2] != 3 or space(icc) == "RGB":
+    if colour.shape[2] != 3 or (icc is not None and space(icc) == "RGB" and gray_of(icc) is None):
         return colour
     first = colour[..., 0]
     equal = np.array_equal(first, colour[..., 1]) and np.array_equal(first, colour[..., 2])

@@ -131,7 +131,7 @@ def _claimed_size(data: bytes, kind: Format) -> tuple[int, int]:
 def _check_size(width: int, height: int, max_pixels: int) -> None:
     if width * height > max_pixels:
         claim, limit = width * height / 1e6, max_pixels / 1e6
-        raise SRNOError(f"claims {width}×{height} = {claim:,.0f} megapixels; the limit is {limit:,.0f} (max_pixels)")
+        raise SRNOError(f"claims {width}×{height} = {claim:,.0f} megapixels; the limit is {limit:,.0f}")
     if width < 1 or height < 1:
         raise SRNOError(f"has no pixels ({width}×{height})")
 

@@ -18,9 +18,10 @@ from srno.errors import SRNOError
 from srno.imaging.alpha import bleed
 from srno.imaging.picture import Floats, Picture, from_float, to_float
 from srno.imaging.resize import matlab_bicubic_float
-from srno.inference.ensemble import part_of, render_ensemble
+from srno.inference.ensemble import render_ensemble, render_once
 from srno.inference.field import Integral, Progress
 from srno.inference.memory import free_memory
+from srno.inference.progress import part_of
 from srno.inference.sizes import Size, Target
 from srno.operator.model import Model
 
@@ -44,10 +45,8 @@ class Method:
     def __call__(self, values: Floats, size: Size, progress: Progress | None) -> Tensor:
         """values (h, w, 1|3) in [0, 1] → (3, height, width) in [-1, 1], not clamped."""
         image = torch.from_numpy(values).permute(2, 0, 1).expand(3, -1, -1) * 2 - 1
-        if self.ensemble:
-            memory, integral = self.memory, self.integral
-            return render_ensemble(self.model, image, size, integral=integral, memory=memory, progress=progress)
-        return self.model.lift(image, memory=self.memory).render(size, integral=self.integral, progress=progress)
+        render = render_ensemble if self.ensemble else render_once
+        return render(self.model, image, size, integral=self.integral, memory=self.memory, progress=progress)
 
 
 def enlarge(

@@ -1,4 +1,4 @@
-"""Self-ensemble: the mean over the eight flips and rotations of a picture, one field in memory at a time."""
+"""A whole picture at a size: once, or as the mean over its eight flips and rotations, one field in memory at a time."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -6,6 +6,7 @@ from itertools import product
 from torch import Tensor
 
 from srno.inference.field import Integral, Progress
+from srno.inference.progress import between, lifting_share, part_of
 from srno.operator.model import Model
 
 
@@ -34,6 +35,22 @@ class Symmetry:
 SYMMETRIES = tuple(Symmetry(swap, flips) for swap, flips in product((False, True), ((), (1,), (2,), (1, 2))))
 
 
+def render_once(
+    model: Model,
+    image: Tensor,
+    size: tuple[int, int],
+    *,
+    integral: Integral = "exact",
+    memory: int | None = None,
+    cell_clip: bool = True,
+    progress: Progress | None = None,
+) -> Tensor:
+    """A picture (3, h, w) in [-1, 1] at `size` = (width, height): (3, height, width)."""
+    share = lifting_share(model, (image.shape[-1], image.shape[-2]), size)
+    field = model.lift(image, memory=memory, progress=between(progress, 0, share))
+    return field.render(size, integral=integral, cell_clip=cell_clip, progress=between(progress, share, 1))
+
+
 def render_ensemble(
     model: Model,
     image: Tensor,
@@ -47,15 +64,16 @@ def render_ensemble(
     """A picture (3, h, w) in [-1, 1] at `size` = (width, height), the mean of eight: (3, height, width)."""
     total: Tensor | None = None
     for i, symmetry in enumerate(SYMMETRIES):
-        field = model.lift(symmetry.apply(image), memory=memory)
-        part = part_of(progress, i, len(SYMMETRIES))
-        one = field.render(symmetry.size(size), integral=integral, cell_clip=cell_clip, progress=part)
+        one = render_once(
+            model,
+            symmetry.apply(image),
+            symmetry.size(size),
+            integral=integral,
+            memory=memory,
+            cell_clip=cell_clip,
+            progress=part_of(progress, i, len(SYMMETRIES)),
+        )
         one = symmetry.undo(one)
         total = one.contiguous() if total is None else total.add_(one)
     assert total is not None
     return total.div_(len(SYMMETRIES))
-
-
-def part_of(progress: Progress | None, index: int, count: int) -> Progress | None:
-    """Progress of the piece `index` out of `count` equal ones."""
-    return None if progress is None else lambda share: progress((index + share) / count)

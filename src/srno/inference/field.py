@@ -179,7 +179,7 @@ class Field:
 
 
 @torch.no_grad()
-def lift(model: Model, image: Tensor, *, memory: int | str | None = None) -> Field:
+def lift(model: Model, image: Tensor, *, memory: int | str | None = None, progress: Progress | None = None) -> Field:
     """Encode a picture (3, h, w) or (1, 3, h, w) in [-1, 1] once, for any number of evaluations.
 
     The model should be in evaluation mode and is not to be trained while the field is in use.
@@ -194,7 +194,7 @@ def lift(model: Model, image: Tensor, *, memory: int | str | None = None) -> Fie
     bytes_given = None if memory is None else parse_memory(memory)
     budget = int(ENCODER_SHARE * (bytes_given or default_budget(image.device)))
     rows = encoder_rows(model, (image.shape[-2], image.shape[-1]), budget)
-    features = _halving(rows, lambda count: encode(model.encoder, image.to(weight.dtype), count))
+    features = _halving(rows, lambda count: encode(model.encoder, image.to(weight.dtype), count, progress))
     return Field(model, image, features, bytes_given)
 
 

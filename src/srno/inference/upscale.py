@@ -1,8 +1,10 @@
-"""`srno.upscale`: a picture in, a larger one of the same kind out."""
+"""`srno.upscale`: a picture in, a larger one of the same kind out; a list in, a list out."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict, TypeVar, Unpack, cast, overload
+from typing import TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +14,15 @@ from srno.errors import SRNOError
 from srno.imaging.picture import Picture
 from srno.imaging.pillow import from_pillow, to_pillow
 from srno.imaging.read import read
-from srno.inference.enlarge import AlphaBy, Array, enlarge, enlarge_picture
+from srno.inference.enlarge import AlphaBy, Array, Method, enlarge, enlarge_picture
 from srno.inference.field import Progress
 from srno.inference.method import ModelLike, make_method
-from srno.inference.sizes import Fit, Size, make_request
+from srno.inference.progress import part_of
+from srno.inference.sizes import Fit, Request, Size, make_request
 
 Sample = TypeVar("Sample", np.uint8, np.uint16, np.float16, np.float32, np.float64)
+Given: TypeAlias = str | Path | Image.Image | Array
+Kind = TypeVar("Kind", bound=Given)
 
 
 class Options(TypedDict, total=False):
@@ -43,8 +48,10 @@ def upscale(image: Image.Image, **options: Unpack[Options]) -> Image.Image: ...
 def upscale(image: NDArray[Sample], **options: Unpack[Options]) -> NDArray[Sample]: ...
 @overload
 def upscale(image: str | Path, **options: Unpack[Options]) -> Image.Image | NDArray[np.uint16]: ...
+@overload
+def upscale(image: list[Kind] | tuple[Kind, ...], **options: Unpack[Options]) -> list[Image.Image | Array]: ...
 def upscale(
-    image: str | Path | Image.Image | Array,
+    image: Given | list[Kind] | tuple[Kind, ...],
     *,
     scale: float | tuple[float, float] | None = None,
     size: Size | None = None,
@@ -58,8 +65,8 @@ def upscale(
     integral: str | int = "exact",
     memory: int | str | None = None,
     progress: Progress | None = None,
-) -> Image.Image | Array:
-    """Enlarge a picture by a factor or to a size, and give back the same kind.
+) -> Image.Image | Array | list[Image.Image | Array]:
+    """Enlarge a picture, or several, by a factor or to a size, and give back the same kind.
 
     Parameters
     ----------
@@ -68,7 +75,8 @@ def upscale(
         channels end in alpha. An array gives an array of the same type and layout. A PIL image gives one of 8 bits, or
         of 16 if it is 16-bit gray; it is turned upright if it still has to be, and palettes and inks become RGB. A path
         gives a PIL image with profile, EXIF and resolution in its `info`, or an array of uint16 if the file has 16-bit
-        colour or alpha, which no PIL image can hold.
+        colour or alpha, which no PIL image can hold. A list or tuple of these, mixed as you like, gives a list of what
+        each would give, by one model that is loaded once.
     scale
         A factor, or two for width and height; 2 if nothing else is said.
     size, fit
@@ -89,13 +97,35 @@ def upscale(
     memory
         A budget such as "2G" beside picture and output; a share of what is free unless given.
     progress
-        Called with the share that is done, from 0 to 1; may raise to cancel.
+        Called with the share that is done, from 0 to 1, of all pictures together; may raise to cancel.
 
     Sides that are to become smaller are reduced by a bicubic filter: the model only enlarges.
     """
     request = make_request(scale, size, width, height, fit)
-    picture = _opened(image)
+    several = isinstance(image, list | tuple)
+    images: list[Given] = [*image] if several else [image]
+    for number, one in enumerate(images, 1):
+        with _named(number if several else None):
+            _check_kind(one)
     method = make_method(model, device=device, ensemble=ensemble, alpha=alpha, integral=integral, memory=memory)
+    large: list[Image.Image | Array] = []
+    for number, one in enumerate(images, 1):
+        with _named(number if several else None):
+            large.append(_upscale(one, request, method, part_of(progress, number - 1, len(images))))
+    return large if several else large[0]
+
+
+@contextmanager
+def _named(number: int | None) -> Generator[None]:
+    """Mistakes say which of several pictures they are about."""
+    try:
+        yield
+    except SRNOError as error:
+        raise error if number is None else SRNOError(f"picture {number}: {error}") from None
+
+
+def _upscale(image: Given, request: Request, method: Method, progress: Progress | None) -> Image.Image | Array:
+    picture = _opened(image)
     if not isinstance(picture, Picture):
         target = request.target((picture.shape[1], picture.shape[0]))
         colour, transparency = _split(picture)
@@ -106,17 +136,21 @@ def upscale(
     return _sixteen_bit_gray(large) if large.channels == 1 else large.samples()
 
 
-def _opened(image: object) -> Picture | Array:
+def _opened(image: Given) -> Picture | Array:
     if isinstance(image, str | Path):
         return read(Path(image))
-    if isinstance(image, Image.Image):
-        return from_pillow(ImageOps.exif_transpose(image))
+    return from_pillow(ImageOps.exif_transpose(image)) if isinstance(image, Image.Image) else image
+
+
+def _check_kind(image: object) -> None:
+    """Whether it can be a picture at all, as far as can be told without opening files."""
     if isinstance(image, np.ndarray):
-        return _checked(cast(Array, image))
-    raise SRNOError(f"{type(image).__name__} is no picture; give a path, a PIL image or a numpy array")
+        _check_array(cast(Array, image))
+    elif not isinstance(image, str | Path | Image.Image):
+        raise SRNOError(f"{type(image).__name__} is no picture; give a path, a PIL image or a numpy array")
 
 
-def _checked(array: Array) -> Array:
+def _check_array(array: Array) -> None:
     if array.ndim not in (2, 3) or 0 in array.shape or (array.ndim == 3 and array.shape[2] > 4):
         raise SRNOError(f"an array of shape {array.shape} is no picture; give (h, w) or (h, w, 1 … 4), not empty")
     if array.dtype.kind == "f":
@@ -126,7 +160,6 @@ def _checked(array: Array) -> Array:
             raise SRNOError(f"floats must lie in [0, 1], and these go from {low:.4g} to {high:.4g}; scale or clip them")
     elif array.dtype.name not in ("uint8", "uint16"):
         raise SRNOError(f"arrays of {array.dtype} are not supported; give uint8, uint16 or floats in [0, 1]")
-    return array
 
 
 def _split(array: Array) -> tuple[Array, Array | None]:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from srno.inference.ensemble import render_ensemble
+from srno.inference.ensemble import render_ensemble, render_once
 from srno.inference.field import Integral
 from srno.operator.model import Model
 
@@ -30,9 +30,6 @@ class Upscaler:
     ) -> NDArray[np.float32]:
         """`lr` (h, w, 3) in [0, 1] → (*size, 3), not clamped; `size` is (height, width)."""
         image, wanted = torch.from_numpy(lr).permute(2, 0, 1) * 2 - 1, (size[1], size[0])
-        integral, memory = self.integral, self.memory
-        if self.ensemble:
-            rgb = render_ensemble(self.model, image, wanted, integral=integral, memory=memory, cell_clip=cell_clip)
-        else:
-            rgb = self.model.lift(image, memory=memory).render(wanted, integral=integral, cell_clip=cell_clip)
+        render = render_ensemble if self.ensemble else render_once
+        rgb = render(self.model, image, wanted, integral=self.integral, memory=self.memory, cell_clip=cell_clip)
         return (rgb.permute(1, 2, 0).float() * 0.5 + 0.5).cpu().numpy()

@@ -1,6 +1,7 @@
 """What every arbitrary-scale model here is: an encoder, and a decoder that gives RGB at coordinates."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -43,11 +44,13 @@ class Model(nn.Module, ABC):
         """
         return coords, cell.clamp(min=2 / LARGEST_SCALE)
 
-    def lift(self, image: Tensor, *, memory: int | str | None = None) -> "Field":
+    def lift(
+        self, image: Tensor, *, memory: int | str | None = None, progress: Callable[[float], None] | None = None
+    ) -> "Field":
         """A picture (3, h, w) in [-1, 1] as a function that can be evaluated anywhere, any number of times."""
         from srno.inference.field import lift  # the engine is built on the operator, not the other way round
 
-        return lift(self, image, memory=memory)
+        return lift(self, image, memory=memory, progress=progress)
 
     def forward(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
         """RGB at `coords`, by the equations as they stand: the oracle for every faster way.
