@@ -17,11 +17,12 @@ from srno.errors import SRNOError
 from srno.imaging.resize import matlab_bicubic_float
 from srno.inference.enlarge import enlarge
 from srno.inference.ensemble import render_ensemble
-from srno.inference.method import make_method
+from srno.inference.method import Precision, make_method
 from srno.inference.progress import lifting_share
 from srno.inference.sizes import make_request
 from tiny_models import tiny_model, write_tiny
 
+EXAMPLE = Path(srno.__file__).parent / "examples"
 BILINEAR = tiny_model()
 NOISY = tiny_model(strength=0.2)
 
@@ -374,3 +375,21 @@ def test_depth_can_be_raised_beyond_the_source():
         np.abs(large[0, :, 0].astype(float) / 257 - bilinear(np.array([[[0], [1], [2], [3]]]), 32, 8)[0, :, 0]).max()
         < 0.003
     )
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_is_within_a_level_or_two(precision: Precision):
+    picture = np.asarray(Image.open(EXAMPLE / "cat.png").convert("RGB").resize((40, 30), Image.Resampling.BICUBIC))
+    full = srno.upscale(picture, scale=2).astype(int)
+    half = srno.upscale(picture, scale=2, precision=precision).astype(int)
+    assert 0 < np.abs(half - full).max() <= 3
+    assert abs(np.mean(half - full)) < 0.1
+
+
+def test_precision_does_not_change_what_the_caller_holds():
+    model = srno.load("default")
+    with pytest.raises(SRNOError, match=r"precision 'bf16': the model is in torch.float32"):
+        srno.upscale(np.zeros((4, 4, 3), np.uint8), model=model, precision="bf16")
+    with pytest.raises(SRNOError, match="precision 'half': choose keep, fp32, bf16, fp16"):
+        srno.upscale(np.zeros((4, 4, 3), np.uint8), precision="half")  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert next(model.parameters()).dtype == torch.float32

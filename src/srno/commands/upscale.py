@@ -74,6 +74,7 @@ def run_upscale(
     ensemble: Annotated[bool, flag("--ensemble", "-x", group=MODEL)] = False,
     alpha: Annotated[Literal["operator", "bicubic"], option("--alpha", group=MODEL)] = "operator",
     integral: Annotated[str, option("--integral", group=MODEL)] = "auto",
+    precision: Annotated[Literal["keep", "fp32", "bf16", "fp16"], option("--precision", group=MODEL)] = "keep",
     threads: Annotated[int | None, option("--threads", group=MODEL)] = None,
     memory: Annotated[str | None, option("--memory", group=MODEL)] = None,
     verbose: Annotated[bool, flag("--verbose", "-v", group=RUNNING)] = False,
@@ -128,6 +129,8 @@ def run_upscale(
         How transparency is enlarged.
     integral
         exact, a number of points to estimate the kernel integral from, or auto.
+    precision
+        Of the products: bf16 and fp16 are faster where the machine has them; keep is that of the weights.
     threads
         CPU threads; all cores unless given.
     memory
@@ -158,7 +161,15 @@ def run_upscale(
         from srno.checkpoints.catalogue import find
         from srno.inference.method import make_method
 
-        method = make_method(model, device=device, ensemble=ensemble, alpha=alpha, integral=integral, memory=memory)
+        method = make_method(
+            model,
+            device=device,
+            ensemble=ensemble,
+            alpha=alpha,
+            integral=integral,
+            memory=memory,
+            precision=precision,
+        )
         work = Work(
             request=request,
             method=method,

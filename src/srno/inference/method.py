@@ -1,7 +1,9 @@
 """How pictures are enlarged, from the words that the API and the command line share."""
 
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
+
+import torch
 
 from srno.checkpoints.catalogue import load
 from srno.errors import SRNOError
@@ -12,6 +14,9 @@ from srno.inference.memory import parse_memory
 from srno.operator.model import Model
 
 ModelLike: TypeAlias = str | Path | Model
+Precision: TypeAlias = Literal["keep", "fp32", "bf16", "fp16"]
+"""Of the products; sums over points and the picture itself are in fp32 or better."""
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 AUTO_INTEGRAL: Integral = "exact"
 """What `auto` stands for."""
@@ -25,6 +30,7 @@ def make_method(
     alpha: AlphaBy = "operator",
     integral: str | int = "auto",
     memory: int | str | None = None,
+    precision: Precision = "keep",
 ) -> Method:
     """Load the model, unless it is one, and check the rest."""
     if alpha not in get_args(AlphaBy):
@@ -32,7 +38,7 @@ def make_method(
     return Method(
         integral=_integral(integral),
         memory=None if memory is None else parse_memory(memory),
-        model=_place(model, device),
+        model=_place(model, device, precision),
         ensemble=ensemble,
         alpha=alpha,
     )
@@ -48,11 +54,15 @@ def _integral(given: str | int) -> Integral:
     return int(given)
 
 
-def _place(model: ModelLike, device: str) -> Model:
+def _place(model: ModelLike, device: str, precision: Precision) -> Model:
+    if precision not in get_args(Precision):
+        raise SRNOError(f"precision {precision!r}: choose {', '.join(get_args(Precision))}")
     if not isinstance(model, Model):
-        return load(model, device=choose_device(device))
-    here = next(model.parameters()).device
-    # To move it would change what the caller holds.
-    if device != "auto" and choose_device(device).type != here.type:
-        raise SRNOError(f"device {device!r}: the model is on {here.type}; move it with model.to({device!r})")
+        return load(model, device=choose_device(device)).to(DTYPES.get(precision))
+    here = next(model.parameters())
+    # To move or convert it would change what the caller holds.
+    if device != "auto" and choose_device(device).type != here.device.type:
+        raise SRNOError(f"device {device!r}: the model is on {here.device.type}; move it with model.to({device!r})")
+    if DTYPES.get(precision, here.dtype) != here.dtype:
+        raise SRNOError(f"precision {precision!r}: the model is in {here.dtype}; convert it with model.to(...)")
     return model

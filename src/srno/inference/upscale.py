@@ -16,7 +16,7 @@ from srno.imaging.pillow import from_pillow, to_pillow
 from srno.imaging.read import read
 from srno.inference.enlarge import AlphaBy, Array, Method, enlarge, enlarge_picture
 from srno.inference.field import Progress
-from srno.inference.method import ModelLike, make_method
+from srno.inference.method import ModelLike, Precision, make_method
 from srno.inference.progress import part_of
 from srno.inference.sizes import Fit, Request, Size, make_request
 
@@ -39,6 +39,7 @@ class Options(TypedDict, total=False):
     alpha: AlphaBy
     integral: str | int
     memory: int | str | None
+    precision: Precision
     progress: Progress | None
 
 
@@ -64,6 +65,7 @@ def upscale(
     alpha: AlphaBy = "operator",
     integral: str | int = "exact",
     memory: int | str | None = None,
+    precision: Precision = "keep",
     progress: Progress | None = None,
 ) -> Image.Image | Array | list[Image.Image | Array]:
     """Enlarge a picture, or several, by a factor or to a size, and give back the same kind.
@@ -96,6 +98,8 @@ def upscale(
         `exact`, a number of points to estimate the kernel integral from, or `auto`, the command line's choice.
     memory
         A budget such as "2G" beside picture and output; a share of what is free unless given.
+    precision
+        Of the products: fp32, bf16 or fp16, which are faster where the machine has them, or keep, as the weights are.
     progress
         Called with the share that is done, from 0 to 1, of all pictures together; may raise to cancel.
 
@@ -107,7 +111,15 @@ def upscale(
     for number, one in enumerate(images, 1):
         with _named(number if several else None):
             _check_kind(one)
-    method = make_method(model, device=device, ensemble=ensemble, alpha=alpha, integral=integral, memory=memory)
+    method = make_method(
+        model,
+        device=device,
+        ensemble=ensemble,
+        alpha=alpha,
+        integral=integral,
+        memory=memory,
+        precision=precision,
+    )
     large: list[Image.Image | Array] = []
     for number, one in enumerate(images, 1):
         with _named(number if several else None):
