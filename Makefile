@@ -12,10 +12,10 @@ demo: .venv/core ## upscale the bundled example by 4
 	@mkdir -p demo
 	$(BIN)/srno upscale src/srno/examples/cat.png -s 4 -o demo/cat_4x.png --overwrite -v
 
-test: lint ## ruff, pyright and the tests
-	$(BIN)/python -m pytest -q -m "not browser"
+test: lint ## ruff, pyright and the tests; those in a real browser are skipped where there is no chromium
+	$(BIN)/python -m pytest -q
 
-test-browser: .venv/all ## the web page in a real browser (needs Debian's chromium)
+test-browser: .venv/all ## only the web page, in a real browser
 	$(BIN)/python -m pytest -q -m browser
 
 lint: .venv/all

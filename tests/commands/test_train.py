@@ -159,8 +159,10 @@ def test_tensorboard(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: P
         (("--data", "DATA", "--out", "NEW", "--steps", "1", "--threads", "0"), "--threads 0"),
         (("--data", "DATA", "--out", "NEW", "--steps", "1", "--init", "no.safetensors"), "no.safetensors"),
         (("--data", "DATA", "--out", "NEW", "--steps", "1", "--validation", "nowhere"), "--validation"),
-        (("--data", "DATA", "--out", "NEW", "--steps", "1", "--stages", "600x2x16"), "none of 3 pictures"),
+        (("--data", "DATA", "--out", "NEW", "--steps", "1", "--stages", "600x2x16"), "or give --allow-small"),
         (("--data", "DATA", "--out", "RUN", "--steps", "1"), "holds a run already"),
+        (("--data", "DATA", "--out", "FILE", "--steps", "1"), "a file is a file; give a folder"),
+        (("--resume", "RUN", "--steps", "1"), "--steps 1 is used up already: the run stands at step"),
         (("--resume", "NEW"), "no run there"),
         (("--resume", "RUN", "--rate", "1"), "--rate cannot change"),
         (("--resume", "RUN", "--out", "NEW"), "--out cannot change"),
@@ -171,7 +173,8 @@ def test_tensorboard(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: P
 def test_mistakes_are_one_line_and_leave_nothing(
     capsys: pytest.CaptureFixture[str], data: Path, trained: Path, tmp_path: Path, tokens: tuple[str, ...], named: str
 ):
-    places = {"DATA": data, "RUN": trained, "NEW": tmp_path / "new"}
+    places = {"DATA": data, "RUN": trained, "NEW": tmp_path / "new", "FILE": tmp_path / "a file"}
+    places["FILE"].touch()
     code, out, err = run(capsys, *(places.get(token, token) for token in tokens))
     assert (code, out) == (2, "")
     assert err.splitlines()[-1].startswith("srno: ")

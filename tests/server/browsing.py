@@ -2,21 +2,29 @@
 
 import base64
 import io
-from pathlib import Path
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 PATIENCE = 120_000  # ms, on a machine that may have other things to do
 
+SIZE = (64, 48)
+WINDOW = {"width": 900, "height": 640}
+PHONE: dict[str, Any] = {"viewport": {"width": 375, "height": 700}, "has_touch": True, "is_mobile": True}
+STILL = "#stage[data-sharp=true][data-drawn=true]"
+
 
 def near(seen: NDArray[Any], expected: NDArray[Any]) -> bool:
-    """The same, but for Pillow's rounding, which depends on how bicubic pixels are cut into tiles."""
-    return bool(np.abs(seen.astype(int) - expected).max() <= 2)
+    """The same, but for the seven digits to which Pillow places bicubic pixels, which depend on the tiles."""
+    return bool(np.abs(seen.astype(int) - expected).max() <= 1)
 
 
 class Visitor:
@@ -31,6 +39,7 @@ class Visitor:
         page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
         page.on("request", lambda request: self.requests.append(request.url))
         page.goto(address)
+        page.locator("#limits", has_text="MB").wait_for()  # the page has begun to listen
 
     def open(self, data: bytes, name: str = "hills.png") -> None:
         """Choose a file, and wait until the window is sharp."""
@@ -39,15 +48,32 @@ class Visitor:
 
     def sharp(self) -> None:
         """Wait for the window's own pixels, all of them and faded in."""
-        self.page.wait_for_selector("#stage[data-sharp=true]")
-        self.page.wait_for_timeout(250)
-        self.page.wait_for_selector("#stage[data-sharp=true]")
+        self.page.wait_for_selector(STILL)
+
+    @contextmanager
+    def moving(self) -> Iterator[None]:
+        """Something that moves the picture; waits until the window is sharp at another place."""
+        before = self.page.get_attribute("#stage", "data-view")
+        yield
+        self.page.wait_for_selector(f"{STILL}:not([data-view='{before}'])")
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for something to come true."""
+        end = time.monotonic() + PATIENCE / 1000
+        while not condition():
+            assert time.monotonic() < end, "in vain"
+            self.page.wait_for_timeout(20)
 
     def wheel(self, turn: int, x: float, y: float) -> None:
-        self.page.mouse.move(x, y)
-        self.page.mouse.wheel(0, turn)
-        self.page.wait_for_timeout(50)
-        self.sharp()
+        with self.moving():
+            self.page.mouse.move(x, y)
+            self.page.mouse.wheel(0, turn)
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        self.page.mouse.move(*start)
+        self.page.mouse.down()
+        self.page.mouse.move(*end, steps=4)
+        self.page.mouse.up()
 
     def choose(self, mode: str) -> None:
         self.page.locator(f"#modes label:has(input[value={mode}])").click()

@@ -2,10 +2,12 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from browsing import CHROMIUM, FLAGS, WINDOW, Visitor
 from serving import PORT, picture
 
 from srno.server.app import make_app
@@ -62,3 +64,30 @@ def studio(models: dict[str, Path], example: Path) -> Iterator[Studio]:
 def client(studio: Studio):
     testing = pytest.importorskip("starlette.testclient", reason="the server needs srno[serve]")
     return testing.TestClient(make_app(studio, names_for("127.0.0.1")), base_url=f"http://127.0.0.1:{PORT}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")
+    if CHROMIUM is None:
+        pytest.skip("the browser tests need chromium: apt-get install chromium")
+    with playwright.sync_playwright() as engine:
+        browser = engine.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Any, address: str) -> Iterator[Callable[..., Visitor]]:
+    """Open the page as someone with these settings; nothing may go wrong on it that nobody asked for."""
+    visitors: list[Visitor] = []
+
+    def visit(**settings: Any) -> Visitor:
+        page = browser.new_context(**{"viewport": WINDOW, **settings}).new_page()
+        visitors.append(Visitor(page, address))
+        return visitors[-1]
+
+    yield visit
+    for visitor in visitors:
+        visitor.page.context.close()
+        assert visitor.errors == []

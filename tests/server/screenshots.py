@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"}
 PHONE: dict[str, Any] = {
-    "viewport": {"width": 375, "height": 720},
+    "viewport": {"width": 375, "height": 812},
     "color_scheme": "light",
     "has_touch": True,
     "is_mobile": True,
@@ -20,12 +20,10 @@ PHONE: dict[str, Any] = {
 
 def fly(visitor: Visitor, x: float, y: float, turns: int) -> None:
     """Zoom in around a place, and wait for its pixels."""
-    for _ in range(turns):
-        visitor.page.mouse.move(x, y)
-        visitor.page.mouse.wheel(0, -200)
-        visitor.page.wait_for_timeout(80)
-    visitor.page.wait_for_timeout(500)
-    visitor.sharp()
+    visitor.page.mouse.move(x, y)
+    with visitor.moving():
+        for _ in range(turns):
+            visitor.page.mouse.wheel(0, -200)
 
 
 def example(visitor: Visitor, name: str) -> None:
@@ -36,12 +34,11 @@ def example(visitor: Visitor, name: str) -> None:
 def divide(visitor: Visitor, x: float) -> None:
     """Drag the divider to a place."""
     box = visitor.page.get_by_role("slider").bounding_box()
-    visitor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    visitor.page.mouse.down()
-    visitor.page.mouse.move(x, box["y"] + box["height"] / 2, steps=5)
-    visitor.page.mouse.up()
-    visitor.page.mouse.move(x + 200, box["y"] + box["height"] / 2)
-    visitor.page.wait_for_timeout(300)
+    assert box
+    y = box["y"] + box["height"] / 2
+    visitor.drag((box["x"] + box["width"] / 2, y), (x, y))
+    visitor.page.mouse.move(x + 200, y)
+    visitor.sharp()
 
 
 def shoot(visitor: Visitor, folder: Path, name: str) -> None:
@@ -58,7 +55,7 @@ def desktop(visitor: Visitor, folder: Path) -> None:
     shoot(visitor, folder, "divider")
     visitor.choose("lens")
     visitor.page.mouse.move(420, 330)
-    visitor.page.wait_for_timeout(300)
+    visitor.sharp()
     shoot(visitor, folder, "lens")
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from small_models import CONFIGS, random_image, random_model
-from srno.server.lifting import cut_out, lift, watched
+from srno.server.lifting import cut_out, lift
 from srno.server.workers import StoppedError
 
 
@@ -21,12 +21,6 @@ def test_progress_rises_to_one_and_the_field_is_the_same(model):
     assert shares[-1] == 1
     assert torch.equal(lifted.field.features, model.lift(image).features)
     assert lifted.field.model is model
-
-
-def test_a_watched_model_shares_its_parameters_and_leaves_the_model_alone(model):
-    own = watched(model, (8, 8), lambda _: None)
-    assert all(a is b for a, b in zip(own.parameters(), model.parameters(), strict=True))
-    assert not any(module._forward_hooks for module in model.modules())
 
 
 def test_lifting_can_be_called_off(model):

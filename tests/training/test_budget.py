@@ -6,19 +6,25 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from srno.errors import SRNOError
+from srno.training.clock import Clock
 from srno.training.config import TrainConfig
-from srno.training.recorder import FIRST
+from srno.training.learner import Learner
+from srno.training.pictures import open_pictures
+from srno.training.recorder import FIRST, Recorder
 from srno.training.run import Run
 from srno.training.schedule import rate_factor
-from training.small_runs import of_kind, small_config, train_here
+from srno.training.world import World
+from training.small_runs import make_pictures, of_kind, small_config, train_here
 
 share = st.floats(0, 1)
 
@@ -90,6 +96,40 @@ def test_a_longer_budget_goes_on(pictures: Path, tmp_path: Path):
     assert [step["rate"] for step in steps] == [rate_factor(longer, progress) for progress in (0.5, 0.625, 0.75, 0.875)]
     assert run.config() == longer
     assert [entry["step"] for entry in of_kind(run.read_log(), "step")] == list(range(1, 9))
+
+
+def test_a_budget_that_is_used_up_is_refused(pictures: Path, tmp_path: Path):
+    """Given anew, that is; a finished run that merely goes on has nothing left to do. What the run is stays."""
+    run, before = Run(tmp_path / "run"), small_config(pictures, steps=4)
+    train_here(before, run.folder)
+    for budget in ({"steps": 3}, {"epochs": 0.05}, {"minutes": 1e-6}):
+        with pytest.raises(SRNOError, match=rf"--{next(iter(budget))} .* used up already: the run stands at step 4"):
+            train_here(small_config(pictures, **budget), run.folder)
+        assert run.config() == before
+    assert not of_kind(train_here(before, run.folder), "step")
+
+
+def test_short_runs_are_validated_at_their_end_only(tmp_path: Path):
+    data = make_pictures(tmp_path / "data", 3)
+    config = small_config(data, minutes=0.05, hold_out=1, validation_pixels=2500, validate_minutes=0.06)
+    events = train_here(config, tmp_path / "short")
+    assert [event["event"] for event in events[-2:]] == ["validation", "done"]
+    assert len(of_kind(events, "validation")) == 1
+    events = train_here(replace(config, minutes=None, steps=3, validate_minutes=1e-5), tmp_path / "often")
+    assert len(of_kind(events, "validation")) > 1
+
+
+def test_validation_takes_a_tenth_of_the_time_at_most(tmp_path: Path):
+    data = make_pictures(tmp_path / "data", 3)
+    config = small_config(data, steps=1, hold_out=1, validation_pixels=2500, validate_minutes=1e-5)
+    learner = Learner.begin(config, torch.device("cpu"))
+    pictures = open_pictures(config, World(0, 1, torch.device("cpu")), lambda *_: None)
+    with Clock() as clock:
+        recorder = Recorder(config, Run(tmp_path / "run"), learner, clock, pictures.held_out, lambda _: None)
+        begun = time.monotonic()
+        recorder.validate()
+        ended = time.monotonic()
+    assert recorder.next_validation - ended == pytest.approx((ended - begun) * 9, rel=0.05)
 
 
 CLOCK = """

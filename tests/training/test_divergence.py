@@ -9,9 +9,9 @@ import torch
 from PIL import Image
 
 from srno.errors import SRNOError
+from srno.training.learner import SPIKE, Learner, Position
 from srno.training.loop import PATIENCE, ROLLBACKS, roll_back
 from srno.training.run import Run
-from srno.training.session import SPIKE, Position, Session
 from srno.training.world import World
 from training.small_runs import Event, of_kind, small_config, train_here
 
@@ -85,14 +85,14 @@ def test_going_back(pictures: Path, tmp_path: Path):
     run, config = Run(tmp_path / "run"), small_config(pictures, steps=4)
     train_here(config, run.folder)
     assert [int(state.stem) for state in run.states()] == [4, 0]
-    session = Session.begin(config, ALONE.device)
-    position = session.position
+    learner = Learner.begin(config, ALONE.device)
+    position = learner.position
     for number, (step, expected) in enumerate(((7, 4), (4, 0), (0, 0), (7, 4), (5, 4)), start=1):
         position.step, position.sample, position.bad_steps = step, 100 * number, PATIENCE
-        roll_back(run, session, ALONE)
+        roll_back(run, learner, ALONE)
         assert vars(position) | {"running_loss": 0} == vars(
             Position(step=expected, sample=100 * number, rollbacks=number, running_loss=0)
         )
     with pytest.raises(SRNOError, match="diverges"):
-        roll_back(run, session, ALONE)
+        roll_back(run, learner, ALONE)
     assert [int(state.stem) for state in run.states()] == [4, 0]

@@ -14,10 +14,10 @@ from small_models import EDSR
 from srno.checkpoints.native import read_native
 from srno.config import PRESETS, LIIFConfig, LTEConfig, MetaSRConfig, MLPConfig, SRNOConfig
 from srno.evaluation.protocols import Scale
+from srno.training.learner import Learner
 from srno.training.miniature import Member, Miniature, members, run_of, train_member
 from srno.training.miniature_table import Result, gain
 from srno.training.run import Run
-from srno.training.session import Session
 from srno.training.world import World
 from training.small_runs import make_pictures
 
@@ -87,7 +87,7 @@ def test_encoders_begin_alike_for_everyone(tmp_path: Path) -> None:
     starts: list[dict[str, torch.Tensor]] = []
     for member in members("tiny"):
         config = plan.config(member, seed=5)
-        starts.append(Session.begin(config, torch.device("cpu")).model.encoder.state_dict())
+        starts.append(Learner.begin(config, torch.device("cpu")).model.encoder.state_dict())
     for other in starts[1:]:
         assert all(torch.equal(starts[0][name], other[name]) for name in other)
 

@@ -16,10 +16,10 @@ from srno.data.store import Picture
 from srno.operator.build import build
 from srno.training.clock import Clock
 from srno.training.config import TrainConfig, from_json, to_json
+from srno.training.learner import Position
 from srno.training.optimisers import make_optimisers, set_rate
 from srno.training.pictures import hold_out, sample_config
 from srno.training.schedule import Budget
-from srno.training.session import Position
 
 
 def parse(*tokens: str) -> TrainConfig:

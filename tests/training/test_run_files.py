@@ -148,7 +148,7 @@ def test_a_log_counts_without_what_was_undone(tmp_path: Path):
         run.write_log(event="step", step=step)
     with run.log.open("a") as file:
         file.write('{"event": "step", "st')
-    with run.opened(small_config(Path(), steps=9)):
+    with run.opened():
         run.write_log(event="resume", step=2, seconds=1.0)
         run.write_log(event="step", step=3, again=True)
         run.write_log(event="rollback", step=2)
@@ -159,6 +159,15 @@ def test_a_log_counts_without_what_was_undone(tmp_path: Path):
         {"event": "step", "step": 2},
         {"event": "step", "step": 3, "third": True},
     ]
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path):
+    (tmp_path / "file").touch()
+    run = Run(tmp_path / "file" / "run")
+    with pytest.raises(SRNOError, match=r"cannot write into .*run: Not a directory"), run.opened():
+        pass
+    with pytest.raises(SRNOError, match="cannot write into"):
+        run.remember(small_config(Path(), steps=1))
 
 
 def test_curves(finished: tuple[Run, list[Event]], tmp_path: Path):
@@ -196,6 +205,7 @@ def test_view(finished: tuple[Run, list[Event]], tmp_path: Path, terminal: bool)
             view({"event": "rollback", "step": 2, "bad_steps": 5})
             for event in events:
                 view(event)
+        assert view.progress == 1  # after the last step of six it stood at 5/6
     shown = (tmp_path / "shown").read_text()
     for text in ("going on from step 3, 0:01:02", "back to the state of step 2", "done after 6 steps", "x4 ", "loss"):
         assert text in shown

@@ -52,9 +52,11 @@ def usable(cache: Cache, config: SampleConfig) -> Cache:
     """The pictures of `cache` from which `config` can draw; the others join the skipped, with the reason."""
     cache = cache.at_least(config.smallest)
     if not cache.pictures:
+        name, factor = ("r-min", config.r_min) if config.allow_small else ("r-max", config.r_max)
         raise SRNOError(
             f"none of {len(cache.skipped)} pictures is {config.smallest}×{config.smallest} or larger, as patch "
-            f"{config.patch} with r_max {config.r_max:g} needs; lower one of these or allow small pictures"
+            f"{config.patch} with --{name} {factor:g} needs; lower the patch in --stages or --{name}"
+            + ("" if config.allow_small else ", or give --allow-small")
         )
     return cache
 

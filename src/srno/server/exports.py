@@ -12,17 +12,13 @@ from srno.imaging.formats import CAPABILITIES, Format, check_limits
 from srno.imaging.picture import Picture
 from srno.imaging.write import write
 from srno.inference.enlarge import enlarge_picture
-from srno.inference.ensemble import SYMMETRIES
 from srno.inference.field import Progress
 from srno.inference.method import make_method
 from srno.inference.sizes import Fit, Target, make_request
 from srno.operator.model import Model
-from srno.server.lifting import watched
 from srno.server.pictures import Opened
 
 DEPTHS = {"keep": None, "8": 8, "16": 16}
-LIFT_COST = 3
-"""What a pixel of the picture costs to lift, in pixels of output: for the progress bar alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,35 +81,12 @@ def read_order(given: Mapping[str, Any], picture: Picture) -> Order:
 
 def export(opened: Opened, model: Model, order: Order, progress: Progress) -> Exported:
     """Enlarge a picture and encode it, by the functions behind `srno upscale`."""
-    lifts = (len(SYMMETRIES) if order.ensemble else 1) * (1 if opened.picture.alpha is None else 2)
-    meter = _Meter(order.target, progress)
-    method = make_method(watched(model, opened.size, meter.lifted, lifts), ensemble=order.ensemble)
-    large = enlarge_picture(opened.picture, order.target, method, order.bits, meter.rendered)
+    method = make_method(model, ensemble=order.ensemble)
+    large = enlarge_picture(opened.picture, order.target, method, order.bits, progress)
     progress(1.0)
     stream = io.BytesIO()
     notes = write(large, stream, format=order.format, quality=order.quality, metadata=order.metadata).notes
     return Exported(order.file_name(PurePath(opened.name).stem), order.target.size, stream.getvalue(), notes)
-
-
-class _Meter:
-    """One share out of two: that of the lifting and that of the rendering."""
-
-    def __init__(self, target: Target, progress: Progress) -> None:
-        (width, height), (new_width, new_height) = target.source, target.whole
-        lifting, rendering = LIFT_COST * width * height, new_width * new_height
-        self._weight, self._progress = lifting / (lifting + rendering), progress
-        self._lifted = self._rendered = 0.0
-
-    def lifted(self, share: float) -> None:
-        self._lifted = share
-        self._tell()
-
-    def rendered(self, share: float) -> None:
-        self._rendered = share
-        self._tell()
-
-    def _tell(self) -> None:
-        self._progress(self._weight * self._lifted + (1 - self._weight) * self._rendered)
 
 
 def _format(name: str) -> Format:

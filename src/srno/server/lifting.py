@@ -1,9 +1,8 @@
 """Lifting a picture where people wait for it: with progress, and so that it can be called off."""
 
-import copy
 from dataclasses import dataclass, replace
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from srno.inference.engine import Integrals
 from srno.inference.field import Field, Progress, Region
@@ -38,27 +37,8 @@ class Lifted:
 
 def lift(model: Model, image: Tensor, progress: Progress) -> Lifted:
     """Lift (3, h, w) in [-1, 1]."""
-    own = watched(model, (image.shape[-1], image.shape[-2]), progress)
-    field = replace(own.lift(image), model=model)
+    field = model.lift(image, progress=progress)
     return Lifted(field, Once(lambda level: field.integrate(level, integral=QUADRATURE), LEVELS))
-
-
-def watched(model: Model, size: tuple[int, int], progress: Progress, lifts: int = 1) -> Model:
-    """The same model, with the same parameters in memory, that says how far it is with lifting pictures of `size`."""
-    # Hooks belong to a module, and others may be using this one: they go to a copy of all but the parameters.
-    tensors = [*model.parameters(), *model.buffers()]
-    own = copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
-    layers = [module for module in own.encoder.modules() if isinstance(module, nn.Conv2d)]
-    total, done = lifts * len(layers) * size[0] * size[1], 0
-
-    def advance(_module: nn.Module, _given: object, out: Tensor) -> None:
-        nonlocal done
-        done += out.shape[-2] * out.shape[-1]
-        progress(min(1.0, done / total))
-
-    for layer in layers:
-        layer.register_forward_hook(advance)
-    return own
 
 
 def bytes_when_lifted(model: Model, size: tuple[int, int]) -> int:

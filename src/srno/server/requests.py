@@ -76,7 +76,7 @@ def read_numbers(request: "Request", name: str, count: int) -> tuple[int, ...]:
 
 async def finish(request: "Request", job: Job[Result]) -> Result:
     """The result of a job, which is called off as soon as the client hangs up."""
-    result = asyncio.wrap_future(job.future)
+    result = _awaitable(job)
     hung_up = asyncio.create_task(_hung_up(request))
     try:
         await asyncio.wait({result, hung_up}, return_when=asyncio.FIRST_COMPLETED)
@@ -94,7 +94,7 @@ async def finish(request: "Request", job: Job[Result]) -> Result:
 
 async def watch(job: Job[Result], describe: Callable[[Result], Facts]) -> AsyncGenerator[bytes]:
     """Lines of JSON until a job is done; when nobody listens any more, it is called off."""
-    future = asyncio.wrap_future(job.future)
+    future = _awaitable(job)
     try:
         while not (await asyncio.wait({future}, timeout=BEAT))[0]:
             yield _line(
@@ -103,6 +103,13 @@ async def watch(job: Job[Result], describe: Callable[[Result], Facts]) -> AsyncG
         yield _line(_outcome(future, describe))
     finally:
         job.cancel()
+
+
+def _awaitable(job: Job[Result]) -> "asyncio.Future[Result]":
+    """Its result; an error that nobody stayed to hear of is no news."""
+    future = asyncio.wrap_future(job.future)
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return future
 
 
 def _outcome(future: "asyncio.Future[Result]", describe: Callable[[Result], Facts]) -> Facts:

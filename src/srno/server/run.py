@@ -14,7 +14,7 @@ from srno.server.app import make_app
 from srno.server.guard import names_for
 from srno.server.studio import Studio
 
-PATIENCE = 1.0
+PATIENCE = 0.5
 """Seconds that computing threads get to notice that they were stopped."""
 
 

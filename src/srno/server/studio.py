@@ -4,6 +4,7 @@ import os
 import secrets
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,7 +147,8 @@ class Studio:
 
     def join(self, seconds: float) -> bool:
         """Wait for work that was called off; whether all of it has stopped in time."""
-        return all(worker.join(seconds) for worker in self._workers)
+        end = time.monotonic() + seconds
+        return all(worker.join(max(0.0, end - time.monotonic())) for worker in self._workers)
 
     @property
     def _workers(self) -> tuple[Worker, ...]:
@@ -174,6 +176,7 @@ def _prepare(threads: int, nice: int = 0) -> Callable[[], None]:
         # How many threads an operation may use is kept by the thread that calls it, and so is niceness on Linux.
         torch.set_num_threads(threads)
         if nice and sys.platform == "linux":
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+            own = threading.get_native_id()
+            os.setpriority(os.PRIO_PROCESS, own, min(19, os.getpriority(os.PRIO_PROCESS, own) + nice))
 
     return prepare

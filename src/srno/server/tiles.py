@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from PIL import Image
 
 from srno.errors import SRNOError
@@ -56,11 +57,27 @@ def paint(opened: Opened, lifted: Lifted | None, tile: Tile, progress: Progress)
 def _bicubic(image: Image.Image, region: Region, size: tuple[int, int]) -> Image.Image:
     """A region of an image at `size`, as Pillow resamples it."""
     left, top, right, bottom = region
+    if (right - left, bottom - top) == size:  # at ×1 it is the picture, with the colours of what cannot be seen
+        return image.crop((int(left), int(top), int(right), int(bottom)))
+    shrink = [max(1.0, length / n) for length, n in zip((right - left, bottom - top), size, strict=True)]
     # Pillow keeps the region in single precision, so it is given small numbers: all that the kernel reaches, no more.
-    reach = [
-        math.ceil(2 * max(1, length / n)) + 1 for length, n in zip((right - left, bottom - top), size, strict=True)
-    ]
+    reach = [math.ceil(2 * factor) + 1 for factor in shrink]
     x, y = max(0, int(left) - reach[0]), max(0, int(top) - reach[1])
     corner = min(image.width, math.ceil(right) + reach[0]), min(image.height, math.ceil(bottom) + reach[1])
     part = image.crop((x, y, *corner))
-    return part.resize(size, Image.Resampling.BICUBIC, box=(left - x, top - y, right - x, bottom - y))
+    box = left - x, top - y, right - x, bottom - y
+    if max(shrink) > 1.001:
+        return part.resize(size, Image.Resampling.BICUBIC, box=box)
+    return _enlarged(part, box, size)
+
+
+def _enlarged(image: Image.Image, box: Region, size: tuple[int, int]) -> Image.Image:
+    """The same in floats: between two passes in whole numbers values are cut off, and tiles would not meet."""
+    values = np.asarray(image, np.float32)
+    alpha = values[..., 3:] / 255
+    values = np.concatenate([values[..., :3] * alpha, values[..., 3:]], axis=2) if alpha.size else values
+    bands = [Image.fromarray(np.ascontiguousarray(values[..., i])) for i in range(values.shape[2])]
+    large = np.stack([np.asarray(band.resize(size, Image.Resampling.BICUBIC, box=box)) for band in bands], axis=2)
+    if alpha.size:
+        large[..., :3] *= 255 / np.clip(large[..., 3:], 0.5, 255)
+    return Image.fromarray(np.rint(large.clip(0, 255)).astype(np.uint8))

@@ -44,7 +44,7 @@ class Job(Generic[Result]):
     @property
     def seconds_left(self) -> float | None:
         """An estimate, once there is something to go by."""
-        if self._began is None or self.share < 0.01:
+        if self._began is None or self.share < 0.001:
             return None
         return (time.monotonic() - self._began) * (1 - self.share) / self.share
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 from srno.errors import SRNOError
 from srno.training.clock import Clock
 from srno.training.config import TrainConfig
+from srno.training.learner import Learner
 from srno.training.objective import Loss, Objective
 from srno.training.optimisers import set_rate
 from srno.training.pictures import Feed, open_pictures
 from srno.training.recorder import Recorder, Tell
 from srno.training.run import Run
 from srno.training.schedule import Budget
-from srno.training.session import Session
 from srno.training.signals import stop_requests
 from srno.training.step import choose_precision, gradient
 from srno.training.world import World
@@ -36,43 +36,47 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
     """
     precision = world.share(lambda: choose_precision(config.precision, world.device))
     config = replace(config, precision=precision)
-    session = Session.begin(config, world.device)
-    objective = world.wrap(Objective(session.model))
+    learner = Learner.begin(config, world.device)
+    objective = world.wrap(Objective(learner.model))
     pictures = open_pictures(config, world, lambda done, of: tell({"event": "reading", "done": done, "of": of}))
 
     with ExitStack() as stack:
         if world.main:
-            stack.enter_context(run.opened(config))
+            stack.enter_context(run.opened())
             for path, reason in pictures.training.skipped:
                 tell({"event": "skipped", "path": str(path), "reason": reason})
         state = world.share(run.load_state)
-        clock = stack.enter_context(Clock(session.restore(state) if state else 0.0))
+        clock = stack.enter_context(Clock(learner.restore(state) if state else 0.0))
+        budget, position = Budget(config=config, epoch_samples=pictures.epoch_samples, clock=clock), learner.position
+        if state:
+            world.share(lambda: budget.check_change(run.config(), position))
+        if world.main:
+            run.remember(config)
         feed = stack.enter_context(closing(Feed(pictures, config, world)))
         requests = stack.enter_context(stop_requests(insist=world.size == 1))
-        recorder = Recorder(config, run, session, clock, pictures.held_out, tell) if world.main else None
+        recorder = Recorder(config, run, learner, clock, pictures.held_out, tell) if world.main else None
         if recorder:
             recorder.begin(resumed=state is not None)
 
-        budget, position = Budget(config=config, epoch_samples=pictures.epoch_samples, clock=clock), session.position
         while True:
             asked = requests[0] if requests else 0
             progress, rate, stop = world.agree(budget.progress(position), budget.rate_factor(position), asked)
             if progress >= 1 or stop:
                 break
             stage = config.stage(progress)
-            set_rate(session.optimisers, rate)
+            set_rate(learner.optimisers, rate)
             kind: Loss = "l2" if progress >= config.l2_from else config.loss
             loss, norm = gradient(objective, feed.batch(stage, position.sample), config, kind, world)
             position.sample += stage.batch
             if position.trusts(loss, norm):
-                session.update(loss)
+                learner.update(loss)
                 if recorder:
                     recorder.after_step(stage, loss=loss, norm=norm, rate=rate, progress=progress)
             else:
                 position.bad_steps += 1
                 tell({"event": "note", "text": f"step {position.step}: loss {loss:.4g}, gradient {norm:.4g}; skipped"})
                 if position.bad_steps >= PATIENCE:
-                    roll_back(run, session, world)
+                    roll_back(run, learner, world)
                     tell({"event": "rollback", "step": position.step, "bad_steps": PATIENCE})
 
         if recorder:
@@ -80,13 +84,13 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
     return signal.Signals(int(stop)) if stop else None
 
 
-def roll_back(run: Run, session: Session, world: World) -> None:
+def roll_back(run: Run, learner: Learner, world: World) -> None:
     """Go back to saved weights, but on to other samples, and not for ever."""
-    position = session.position
+    position = learner.position
     sample, rollbacks = position.sample, position.rollbacks + 1
     state = world.share(lambda: run.load_state(before=position.step) if rollbacks <= ROLLBACKS else None)
     if state is None:
         advice = f"begin again with a lower --rate, perhaps from --init {run.folder / 'best.safetensors'}"
         raise SRNOError(f"training diverges: {advice}")
-    session.restore(state)
+    learner.restore(state)
     position.sample, position.rollbacks, position.bad_steps = sample, rollbacks, 0

@@ -13,47 +13,71 @@ WINDOWS = 100
 """Means that a noisy curve is drawn from."""
 
 Entries = list[dict[str, Any]]
+Curve = NDArray[np.float64]
 
 
 def plot(run: Run) -> Path:
-    """Draw loss, rate, throughput and validation of a run to curves.png in its folder."""
+    """Draw loss, validation, rate and throughput of a run over its steps to curves.png in its folder.
+
+    Over steps and not over time: neither a busy machine nor a break bends the curves.
+    """
     entries = run.read_log()
     steps = [entry for entry in entries if entry["event"] == "step"]
     if not steps:
         raise SRNOError(f"{run.folder}: its log has no steps yet")
-    validations = [entry for entry in entries if entry["event"] == "validation"]
     figure = require("matplotlib.figure", "plot").Figure(figsize=(11, 7), layout="constrained")
     (loss, psnr), (rate, speed) = figure.subplots(2, 2)
-    unit, seconds = ("hours", 3600) if steps[-1]["seconds"] > 2 * 3600 else ("minutes", 60)
-    _noisy(loss, _values(steps, "seconds") / seconds, _values(steps, "loss"))
-    _noisy(speed, _values(steps, "seconds") / seconds, _values(steps, "pixels"))
-    rate.plot(_values(steps, "seconds") / seconds, _values(steps, "rate"))
-    for name in sorted({key for entry in validations for key in entry if key.startswith("x")}):
-        label = f"×{name[1:]}, at last {validations[-1].get(name, np.nan):.2f}"
-        psnr.plot(_values(validations, "seconds") / seconds, _values(validations, name), marker=".", label=label)
-    if validations:
-        psnr.legend()
-    loss.set_yscale("log")
-    titles = (
-        "training loss",
-        "validation PSNR (Y), dB, averaged weights",
-        "rate, share of peak",
-        "LR pixels per second",
-    )
+    x = _values(steps, "step")
+    _noisy(loss, x, _values(steps, "loss"))
+    _validation(psnr, [entry for entry in entries if entry["event"] == "validation"])
+    rate.plot(x, _values(steps, "rate"), color="C0")
+    rate.set_ylim(0, 1.05)
+    _noisy(speed, x, _values(steps, "pixels"))
+    speed.set_ylim(0, None)
+    titles = ("training loss", "validation PSNR on Y, dB (averaged weights)", "rate, share of its peak", "LR pixels/s")
     for axes, title in zip((loss, psnr, rate, speed), titles, strict=True):
-        axes.set(title=title, xlabel=unit)
+        axes.set_title(title, loc="left", fontsize="medium")
+        axes.set_xlim(0, x[-1] * 1.02)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in (rate, speed):
+        axes.set_xlabel("steps")
+    speed.yaxis.set_major_formatter("{x:,.0f}")
+    hours = steps[-1]["seconds"] / 3600
+    took = f"{hours:.1f} hours" if hours >= 2 else f"{60 * hours:.1f} minutes"
+    figure.suptitle(f"{run.folder.resolve().name}: {steps[-1]['step']:,} steps in {took}", x=0.01, ha="left")
     path = run.folder / "curves.png"
     figure.savefig(path, dpi=110)
     return path
 
 
-def _values(entries: Entries, name: str) -> NDArray[np.float64]:
+def _validation(axes: Any, entries: Entries) -> None:
+    """A curve for each scale, its best marked."""
+    names = sorted({key for entry in entries for key in entry if key.startswith("x")})
+    if not names:
+        axes.text(0.5, 0.5, "none yet", transform=axes.transAxes, ha="center")
+        return
+    x, best = _values(entries, "step"), int(np.nanargmax(_values(entries, "mean")))
+    for number, name in enumerate(names):
+        y = _values(entries, name)
+        label = f"×{name[1:]}: {y[best]:.2f} at the best mean"
+        axes.plot(x, y, color=f"C{number}", marker=".", label=label)
+        axes.plot(x[best], y[best], color=f"C{number}", marker="o", fillstyle="none", markersize=9)
+    axes.legend(frameon=False, loc="best")
+
+
+def _values(entries: Entries, name: str) -> Curve:
     return np.array([entry.get(name, np.nan) for entry in entries], np.float64)
 
 
-def _noisy(axes: Any, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
-    """Single values faintly, their means over windows clearly."""
-    axes.plot(x, y, color="C0", alpha=0.25, linewidth=0.5)
+def _noisy(axes: Any, x: Curve, y: Curve) -> None:
+    """Single values faintly, as far as they fit; their means over windows clearly."""
     groups = np.array_split(np.arange(len(x)), min(WINDOWS, max(1, len(x) // 4)))
-    axes.plot([x[group].mean() for group in groups], [y[group].mean() for group in groups], color="C0")
+    means = np.array([y[group].mean() for group in groups])
+    axes.plot(x, y, color="C0", alpha=0.25, linewidth=0.5)
+    axes.plot([x[group].mean() for group in groups], means, color="C0", marker="." if len(means) < 3 else None)
+    low, high = np.nanquantile(y, [0.01, 0.99])
+    low, high = min(low, means.min()), max(high, means.max())
+    axes.set_ylim(low - 0.05 * (high - low + 1e-9), high + 0.05 * (high - low + 1e-9))

@@ -12,13 +12,15 @@ from srno.errors import SRNOError
 from srno.evaluation.datasets import PictureSet
 from srno.training.clock import Clock
 from srno.training.config import TrainConfig
+from srno.training.learner import Learner
 from srno.training.run import Run
-from srno.training.session import Session
 from srno.training.stages import Stage
 from srno.training.validation import draw_crops, protocol_of, validate
 
 FIRST = 15.0
 """Seconds after the start at which a run is first validated and saved."""
+AT_MOST = 0.1
+"""Share of the time that validations may take, so that a slow machine or a short budget is not spent on them."""
 
 Tell = Callable[[dict[str, Any]], None]
 """Hears of every event of a run: {"event": "step" | "validation" | "note" | …, …}."""
@@ -28,16 +30,16 @@ class Recorder:
     """Validates and saves when it is time to."""
 
     def __init__(
-        self, config: TrainConfig, run: Run, session: Session, clock: Clock, held_out: PictureSet | None, tell: Tell
+        self, config: TrainConfig, run: Run, learner: Learner, clock: Clock, held_out: PictureSet | None, tell: Tell
     ) -> None:
-        self.config, self.run, self.session, self.clock, self.tell = config, run, session, clock, tell
+        self.config, self.run, self.learner, self.clock, self.tell = config, run, learner, clock, tell
         self.pictures = held_out
         self.protocol = protocol_of(config)
-        self.shadow = copy.deepcopy(session.model).eval()
+        self.shadow = copy.deepcopy(learner.model).eval()
         self.results: dict[str, float] = {}
         self.last_step = time.monotonic()
         self.next_save = self.last_step + min(FIRST, 60 * config.checkpoint_minutes)
-        self.next_validation = self.last_step + min(FIRST, 60 * config.validate_minutes)
+        self.next_validation = self.last_step + _first_validation(config)
 
     def begin(self, *, resumed: bool) -> None:
         """Say where the run stands; a new one leaves its first state, so that there is something to go back to."""
@@ -50,7 +52,7 @@ class Recorder:
         """Tell of a step; validate and save if it is time. Whatever was validated is saved."""
         now = time.monotonic()
         pixels = round(stage.batch * stage.patch**2 / (now - self.last_step))
-        self._event("step", sample=self.session.position.sample, **values, pixels=pixels)
+        self._event("step", sample=self.learner.position.sample, **values, pixels=pixels)
         validation_due, save_due = now >= self.next_validation, now >= self.next_save
         if validation_due:
             self.validate()
@@ -60,24 +62,30 @@ class Recorder:
 
     def end(self, *, done: bool) -> None:
         """Save first: whoever asked the run to stop may not wait for more."""
-        self.save()
+        saved = self.save()
         if done:
             self.validate()
-            self.save()
+            saved = self.save()
         self._event("done" if done else "stopped")
+        if not saved:
+            raise SRNOError(
+                f"the end of the run could not be saved; make room and go on with --resume {self.run.folder}"
+            )
 
     def validate(self) -> None:
         """Score the averaged weights; keep them as `best` if they are."""
+        begun = time.monotonic()
         if self.pictures is not None:
             try:
                 self._validate(self.pictures)
             except (SRNOError, OSError) as error:
                 self._note(f"no validation: {error}; training goes on")
-        self.next_validation = time.monotonic() + 60 * self.config.validate_minutes
+        now = time.monotonic()
+        self.next_validation = now + max(60 * self.config.validate_minutes, (now - begun) * (1 / AT_MOST - 1))
 
     def _validate(self, pictures: PictureSet) -> None:
-        position = self.session.position
-        self.shadow.load_state_dict(self.session.average.weights)
+        position = self.learner.position
+        self.shadow.load_state_dict(self.learner.average.weights)
         self.results = validate(self.shadow, pictures, self.protocol)
         self._event("validation", **self.results)
         if self.results["mean"] > position.best:
@@ -85,19 +93,22 @@ class Recorder:
             self._write_weights("best")
         draw_crops(self.shadow, pictures, self.protocol, self.run.folder / "crops" / f"{position.step:07d}.png")
 
-    def save(self) -> None:
-        """Write state and weights."""
+    def save(self) -> bool:
+        """Write state and weights; returns whether that was possible."""
         try:
             self._write_weights("last")
-            if self.session.position.best == -math.inf:  # nothing to select by, or not yet
+            if self.learner.position.best == -math.inf:  # nothing to select by, or not yet
                 self._write_weights("best")
-            self.run.save_state(self.session.state(self.clock.seconds()))
+            self.run.save_state(self.learner.state(self.clock.seconds()))
         except (SRNOError, OSError) as error:
             self._note(f"could not save: {error}; the last checkpoint is kept")
-        self.next_save = time.monotonic() + 60 * self.config.checkpoint_minutes
+            return False
+        finally:
+            self.next_save = time.monotonic() + 60 * self.config.checkpoint_minutes
+        return True
 
     def _write_weights(self, which: str) -> None:
-        position, hours = self.session.position, self.clock.seconds() / 3600
+        position, hours = self.learner.position, self.clock.seconds() / 3600
         steps = f"{position.step} steps, {position.sample} samples, {hours:.2f} hours, {self.config.precision}"
         card = Card(
             name=f"{self.config.preset}, {position.step} steps",
@@ -105,10 +116,16 @@ class Recorder:
             recipe=steps,
             results={"validation": {"protocol": str(self.protocol), **self.results}} if self.results else {},
         )
-        self.run.save_weights(which, self.session.model.config, self.session.average.weights, card)
+        self.run.save_weights(which, self.learner.model.config, self.learner.average.weights, card)
 
     def _event(self, kind: str, **values: Any) -> None:
-        self.tell({"event": kind, "step": self.session.position.step, **values, "seconds": self.clock.seconds()})
+        self.tell({"event": kind, "step": self.learner.position.step, **values, "seconds": self.clock.seconds()})
 
     def _note(self, text: str) -> None:
         self.tell({"event": "note", "text": text})
+
+
+def _first_validation(config: TrainConfig) -> float:
+    """Seconds from the start; a run shorter than the time between two is validated at its end only."""
+    seconds = 60 * config.validate_minutes
+    return seconds if config.minutes is not None and config.minutes < config.validate_minutes else min(FIRST, seconds)

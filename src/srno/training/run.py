@@ -37,24 +37,27 @@ class Run:
         return self.folder / "log.jsonl"
 
     def check_new(self) -> None:
-        """Refuse a folder that holds a run already."""
+        """Refuse what is no folder, or one that holds a run already."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise SRNOError(f"--out {self.folder} is a file; give a folder, which need not be there yet")
         if (self.folder / "config.json").exists():
             raise SRNOError(
                 f"{self.folder} holds a run already; go on with --resume {self.folder}, or choose another --out"
             )
 
     @contextmanager
-    def opened(self, config: TrainConfig) -> Generator[None]:
-        """Take the folder for this process, write down what the run is, and clear away what a killed one left."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / ".lock").open("w") as lock:
+    def opened(self) -> Generator[None]:
+        """Take the folder for this process, and clear away what a killed one left."""
+        with self._writing():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / ".lock").open("w")
+        with lock:
             self._take(lock.fileno())
             for left in (*self.folder.glob(".*.partial"), *self.folder.glob("state/.*.partial")):
                 left.unlink(missing_ok=True)
             if self.log.exists() and not self.log.read_bytes().endswith(b"\n"):
                 with self.log.open("a") as file:
                     file.write("\n")
-            write_atomically(self.folder / "config.json", to_json(config).encode())
             yield
 
     def _take(self, lock: int) -> None:
@@ -73,6 +76,19 @@ class Run:
             return from_json((self.folder / "config.json").read_text())
         except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise SRNOError(f"--resume {self.folder}: no run there that could go on ({error})") from None
+
+    def remember(self, config: TrainConfig) -> None:
+        """Write down what the run is."""
+        with self._writing():
+            write_atomically(self.folder / "config.json", to_json(config).encode())
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        """A folder that cannot be written to is the user's to mend."""
+        try:
+            yield
+        except OSError as error:
+            raise SRNOError(f"cannot write into {self.folder}: {error.strerror or error}") from None
 
     def states(self) -> list[Path]:
         """Saved states, newest first."""

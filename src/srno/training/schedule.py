@@ -3,9 +3,10 @@
 import math
 from dataclasses import dataclass
 
+from srno.errors import SRNOError
 from srno.training.clock import Clock
-from srno.training.config import TrainConfig
-from srno.training.session import Position
+from srno.training.config import BUDGETS, TrainConfig
+from srno.training.learner import Position
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,14 @@ class Budget:
             return position.sample / (config.epochs * self.epoch_samples)
         assert config.minutes is not None
         return self.clock.seconds() / (60 * config.minutes)
+
+    def check_change(self, before: TrainConfig, position: Position) -> None:
+        """Refuse a budget that was given anew and is used up already: the run would end without a word."""
+        for name in BUDGETS:
+            now = getattr(self.config, name)
+            if now is not None and now != getattr(before, name) and self.progress(position) >= 1:
+                stands = f"step {position.step}, sample {position.sample}, {self.clock.seconds() / 60:.1f} minutes"
+                raise SRNOError(f"--{name} {now:g} is used up already: the run stands at {stands}; give more")
 
     def rate_factor(self, position: Position) -> float:
         """The rate at this point, as a share of its peak."""

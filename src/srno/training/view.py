@@ -66,6 +66,7 @@ class View:
             case "note":
                 self._say(event["text"])
             case kind:
+                self.progress = 1.0 if kind == "done" else self.progress
                 self._say(f"{kind} after {event['step']} steps, {_time(event['seconds'])}")
         if self.live:
             self.live.update(self._table())

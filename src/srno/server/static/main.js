@@ -23,6 +23,7 @@ class Page {
     this.about = about;
     this.model = about.models[0];
     this.hover = null;
+    this.waiting = []; // those who want to know when the window is sharp
     this.stage = new Stage($("stage"), $("canvas"), { onResize: () => this.resized() });
     const elements = { modes: $("modes"), divider: $("divider"), lens: $("lens"), before: $("tag-before"), name: $("tag-after") };
     this.compare = new Compare(this.stage, elements, {
@@ -70,7 +71,8 @@ class Page {
 
   // Opening
 
-  async open(file) {
+  /** Open a file; with a view of it, at the same place. */
+  async open(file, view = null) {
     complain("");
     const reason = await refusal(file, this.about.limits);
     if (reason) return complain(reason);
@@ -81,7 +83,7 @@ class Page {
     try {
       const picture = await api.upload(file, signal);
       const base = await this.#base(picture, signal);
-      if (!signal.aborted) this.show(picture, base, file);
+      if (!signal.aborted) this.show(picture, base, file, view);
     } catch (error) {
       if (!signal.aborted) complain(error.message);
     } finally {
@@ -96,7 +98,7 @@ class Page {
     return api.fetchTile(id, { source: BICUBIC, level: size.join(), rect: [0, 0, ...size].join() }, signal);
   }
 
-  show(picture, base, file) {
+  show(picture, base, file, view) {
     this.close();
     Object.assign(this, { picture, base, file, lifted: new Set(), layers: new Map(), shown: BICUBIC });
     $("welcome").hidden = true;
@@ -106,7 +108,7 @@ class Page {
     $("facts").textContent = `${picture.width} × ${picture.height}`;
     document.title = `${picture.name} – srno`;
     this.exporter.forget();
-    this.view = new View(picture, this.stage.pane, this.about.zoom);
+    this.view = view ?? new View(picture, this.stage.pane, this.about.zoom);
     this.motion.attach(this.view);
     this.stage.scene = () => ({ view: this.view, before: this.layer(BICUBIC), after: this.layer(this.shown) });
     $("stage").focus({ preventScroll: true });
@@ -177,7 +179,10 @@ class Page {
           base,
           longest: operator ? LONGEST.operator : LONGEST.bicubic,
           parallel: operator ? Math.min(4, about.threads + 1) : 1,
-          onChange: () => this.stage.refresh() || this.progress(),
+          onChange: () => {
+            this.stage.refresh();
+            this.progress();
+          },
           onFail: (error) => this.failed(error, source),
         }),
       );
@@ -192,7 +197,7 @@ class Page {
 
   /** Memory is limited, so the server may have had to forget: then it is told again. */
   failed(error, source = this.model) {
-    if (error.status === 404 && !document.body.dataset.opening) this.open(this.file);
+    if (error.status === 404 && !document.body.dataset.opening) this.open(this.file, this.view);
     else if (error.status === 409 && this.lifted.delete(source)) source === this.model && this.choose(source);
     else if (error.status === 503) this.#restIn(500);
     else complain(error.message);
@@ -203,6 +208,7 @@ class Page {
   leave() {
     if (this.view.snapped) for (const layer of this.inUse) layer.remember(this.view);
     for (const layer of this.layers.values()) layer.halt();
+    this.progress();
   }
 
   moved({ restart }) {
@@ -258,24 +264,26 @@ class Page {
   }
 
   progress() {
+    if (!this.layers) return;
     const layers = this.inUse;
     const sharp = !this.motion.moving && !this.timer && layers.every((layer) => layer.isSharp(this.view));
     const count = (name) => layers.reduce((sum, layer) => sum + layer[name], 0);
-    $("computing").style.transform = `scaleX(${sharp ? 1 : this.timer ? 0 : count("done") / count("wanted")})`;
+    $("computing").style.transform = `scaleX(${sharp ? 1 : this.timer ? 0 : count("done") / (count("wanted") || 1)})`;
     $("computing").dataset.sharp = sharp;
     const { dataset } = $("stage");
     dataset.sharp = sharp && this.shown === this.model;
     dataset.view = this.view.key();
+    this.sharp = sharp;
+    if (sharp) for (const resolve of this.waiting.splice(0)) resolve();
     if (!sharp || dataset.said === dataset.view) return;
     dataset.said = dataset.view;
     const [x, y] = Object.values(this.view.toPicture(this.view.pane.width / 2, this.view.pane.height / 2));
     say(`Zoom ${$("zoom").textContent.slice(1)}, centre at ${x.toFixed(0)}, ${y.toFixed(0)}`);
-    for (const resolve of this.waiting?.splice(0) ?? []) resolve();
   }
 
   /** What the window shows, once it is all there. */
   async saveView() {
-    if ($("stage").dataset.sharp !== "true") await new Promise((resolve) => (this.waiting ??= []).push(resolve));
+    if (!this.sharp) await new Promise((resolve) => this.waiting.push(resolve));
     const blob = await this.stage.snapshot();
     const link = document.createElement("a");
     link.href = URL.createObjectURL(blob);
@@ -299,7 +307,7 @@ function say(text) {
 }
 
 let fading;
-/** A mistake or a misfortune, on the page and for screen readers; nothing takes the last one away. */
+/** A mistake or a misfortune, on the page and for screen readers; an empty text takes the last one away. */
 function complain(text) {
   clearTimeout(fading);
   $("toast").textContent = text;

@@ -53,10 +53,10 @@ export class Motion {
   #glide(scale, place, finish = () => {}) {
     const { view } = this;
     const target = Math.min(Math.max(scale, view.smallest), view.largest);
-    if (this.goal === null) this.on.leave();
     const idle = this.goal === null;
     this.goal = { scale: target, place, finish };
     this.anchor = place;
+    if (idle) this.on.leave();
     if (calm.matches) this.#arrive();
     else if (idle) requestAnimationFrame((time) => this.#step(time, time));
   }
@@ -137,6 +137,7 @@ export class Motion {
 
   #up(event) {
     if (!this.pointers.delete(event.pointerId)) return;
+    if (this.pointers.size === 1) this.on.zoom(); // the end of a pinch
     if (!this.press.touch || event.type === "pointercancel" || this.pointers.size) return;
     const now = { time: event.timeStamp, ...this.locate(event) };
     const near = (then) =>

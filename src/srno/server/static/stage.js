@@ -60,13 +60,16 @@ export class Stage {
     return { x: x - pane.x, y: y - pane.y };
   }
 
-  /** Draw soon: `scene()` gives the view and the two layers. */
+  /** Draw soon: `scene()` gives the view and the two layers. `data-drawn` says whether that is done. */
   refresh() {
     if (this.scheduled || !this.scene) return;
     this.scheduled = true;
+    this.element.dataset.drawn = false;
     requestAnimationFrame(() => {
       this.scheduled = false;
+      if (!this.scene) return;
       if (this.draw(this.context)) this.refresh();
+      else this.element.dataset.drawn = true;
     });
   }
 

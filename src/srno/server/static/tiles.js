@@ -65,7 +65,7 @@ export class Layer {
     const all = level.covering(visible);
     const missing = all.filter(({ key }) => !level.tiles.has(key));
     const urls = new Set(missing.map((tile) => this.#name(level, tile)));
-    for (const [name, control] of this.running) if (!urls.has(name)) control.abort();
+    for (const name of this.running.keys()) if (!urls.has(name)) this.#cancel(name);
     this.queue = missing.filter((tile) => !this.running.has(this.#name(level, tile))).map((tile) => ({ level, tile }));
     this.wanted = all.length;
     this.done = all.length - missing.length;
@@ -76,7 +76,13 @@ export class Layer {
   /** Nothing is wanted until further notice. */
   halt() {
     this.queue = [];
-    for (const control of this.running.values()) control.abort();
+    for (const name of this.running.keys()) this.#cancel(name);
+  }
+
+  /** Forgotten at once, so that the same tile may be asked for again before the cancellation is through. */
+  #cancel(name) {
+    this.running.get(name).abort();
+    this.running.delete(name);
   }
 
   isSharp(view) {
@@ -202,7 +208,7 @@ export class Layer {
         this.onFail(error);
       }
     } finally {
-      this.running.delete(name);
+      if (this.running.get(name) === control) this.running.delete(name);
       this.#next();
     }
   }

@@ -41,7 +41,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Session:
+class Learner:
     """Weights, their average, the optimisers' memory and the position: all that a step changes."""
 
     model: Model

@@ -1,0 +1,59 @@
+"""The page in a real browser: what it saves is what was asked for."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browsing import SIZE
+from PIL import Image
+from serving import picture
+
+from srno.cli import main
+
+pytestmark = pytest.mark.browser
+
+
+def test_an_export_is_what_srno_upscale_writes(visit, models, tmp_path):
+    someone, data = visit(), picture(*SIZE)
+    someone.open(data)
+    page = someone.page
+    page.get_by_role("button", name="Export…").click()
+    page.get_by_label("Size by").select_option("width")
+    page.get_by_label("Width", exact=True).fill("237")
+    page.get_by_label("Bits per channel").select_option("16")
+    assert "237 × 178 pixels" in page.text_content("#outcome")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export", exact=True).click()
+    assert download.value.suggested_filename == "hills_3.703x.png"
+    saved = Path(download.value.path()).read_bytes()
+    (tmp_path / "hills.png").write_bytes(data)
+    command = ["upscale", str(tmp_path / "hills.png"), "-o", str(tmp_path / "out.png"), "--width", "237"]
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--bit-depth", "16", "-m", str(models["rough"])])
+    assert saved == (tmp_path / "out.png").read_bytes()
+    page.get_by_role("button", name="Close").click()
+    assert page.get_by_role("dialog").count() == 0
+
+
+def test_an_export_can_be_stopped(visit):
+    someone = visit()
+    someone.open(picture(*SIZE))
+    page = someone.page
+    page.get_by_role("button", name="Export…").click()
+    page.get_by_label("Scale", exact=True).fill("200")
+    page.get_by_role("button", name="Export", exact=True).click()
+    page.wait_for_selector("text=/\\d+ %/")
+    page.get_by_role("button", name="Stop").click()
+    page.wait_for_selector("text=Stopped.")
+    assert page.get_by_role("button", name="Export", exact=True).is_enabled()
+
+
+def test_this_view_is_saved_as_it_is_seen(visit):
+    someone = visit()
+    someone.open(picture(*SIZE))
+    someone.wheel(-400, 450, 350)
+    with someone.page.expect_download() as download:
+        someone.page.get_by_role("button", name="This view").click()
+    saved = np.asarray(Image.open(download.value.path()).convert("RGB"))
+    assert np.array_equal(saved, someone.expected("rough", SIZE))
+    assert download.value.suggested_filename.startswith("hills_view_")
