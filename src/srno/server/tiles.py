@@ -45,12 +45,12 @@ class Tile:
 
 def paint(opened: Opened, lifted: Lifted | None, tile: Tile, progress: Progress) -> bytes:
     """The tile as a PNG: bicubic without a lifted picture, and always so for alpha."""
-    image = _bicubic(opened.shown, region_of(opened.size, tile.level, tile.rect), tile.rect[2:])
+    region, size = region_of(opened.size, tile.level, tile.rect), tile.rect[2:]
     if lifted is None:
-        return as_png(image)
+        return as_png(_bicubic(opened.shown, region, size))
     seen = opened.image(lifted.render(tile.level, tile.rect, progress))
-    if image.mode == "RGBA":
-        seen.putalpha(image.getchannel("A"))
+    if opened.shown.mode == "RGBA":
+        seen.putalpha(_bicubic(opened.shown, region, size).getchannel("A"))
     return as_png(seen)
 
 
