@@ -12,10 +12,10 @@ from pathlib import Path
 
 from srno.checkpoints.catalogue import read_checkpoint
 from srno.checkpoints.native import Card, write_checkpoint
+from srno.evaluation.cache import default_cache_folder
 from srno.evaluation.datasets import find_sets
-from srno.evaluation.evaluate import evaluate
+from srno.evaluation.methods import Settings, evaluate_method, make_method
 from srno.evaluation.protocols import PROTOCOLS, parse_scales
-from srno.inference.upscaler import Upscaler
 from srno.training.run import Run
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "srno" / "weights"
@@ -29,13 +29,15 @@ LICENCE = "MIT; the training pictures keep their own licences (see data)"
 
 
 def scores(path: Path, data: Path, names: list[str], scales: str) -> dict[str, dict[str, float]]:
-    """{set: {"x2": PSNR, …}}"""
-    upscaler = Upscaler(read_checkpoint(path).model())
+    """{set: {"x2": PSNR, …}}; what `srno evaluate` knows of these weights is not computed again."""
+    method = make_method(path.stem, [read_checkpoint(path)], Settings())
     results: dict[str, dict[str, float]] = {}
     for name in names:
-        (pictures,) = find_sets(data / name)
-        evaluation = evaluate(upscaler, pictures, parse_scales(scales), PROTOCOLS["benchmark"], model=path.stem)
-        results[name] = {f"x{scale}": round(score.psnr, 3) for scale, score in evaluation.mean.items()}
+        pictures = find_sets(data / name)
+        (found,) = evaluate_method(
+            method, pictures, parse_scales(scales), PROTOCOLS["benchmark"], cache=default_cache_folder()
+        )
+        results[name] = {f"x{scale}": round(score.psnr, 3) for scale, score in found.mean.items()}
         print(name, results[name], flush=True)  # noqa: T201
     return results
 
