@@ -33,6 +33,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "decay": "cosine",
         "rate_per_epoch": True,
         "loss": "l1",
+        "luma": 0.0,
         "l2_from": 1.0,
         "clip": None,
         "ema": None,
