@@ -215,7 +215,7 @@ def test_verbose_tells_the_size_before_the_work(here: Path, capsys: Capture):
 
 def test_what_one_might_not_expect_is_told(here: Path, capsys: Capture):
     frames = [pillow(png(noise(6, 8, 3, seed=seed))) for seed in range(3)]
-    for name in ("moving.gif", "moving.webp", "pages.tif"):
+    for name in ("moving.gif", "moving.webp", "moving.png", "pages.tif"):
         frames[0].save(here / name, save_all=True, append_images=frames[1:])
         code, out, _ = up(capsys, name, "--json", "-o", f"{name}.png")
         assert code == 0

@@ -1,7 +1,7 @@
 """What the head of a picture file says: its format, its size when upright, how many frames. Nothing is decoded."""
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,10 @@ from PIL.BmpImagePlugin import BmpImageFile
 from PIL.GifImagePlugin import GifImageFile
 
 from srno.imaging.formats import Format, sniff
+from srno.imaging.png import frames_of
+
+_START = 1 << 16
+"""Bytes in which a format is told, and an animated PNG announces itself, even behind a large profile."""
 
 
 @dataclass(frozen=True)
@@ -24,16 +28,19 @@ class Head:
 def read_head(source: Path | bytes) -> Head | None:
     """None where there is no saying; whoever reads the file in earnest will find out why."""
     try:
-        start = source[:256] if isinstance(source, bytes) else _start(source)
+        start = source[:_START] if isinstance(source, bytes) else _start(source)
         kind = sniff(start)
-        return None if kind is None else _head(source, kind)
+        if kind is None:
+            return None
+        head = _head(source, kind)
+        return replace(head, frames=frames_of(start)) if kind == "PNG" else head  # libvips does not count them
     except Exception:  # decoders raise whatever they stumble over in a damaged file
         return None
 
 
 def _start(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(256)
+        return file.read(_START)
 
 
 def _head(source: Path | bytes, kind: Format) -> Head:

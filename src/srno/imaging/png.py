@@ -34,6 +34,11 @@ def exif_of(data: bytes) -> bytes | None:
     return _content(data, b"eXIf") or None
 
 
+def frames_of(start: bytes) -> int:
+    """Frames of an animated PNG, which its beginning announces; 1 for any other."""
+    return max(1, int.from_bytes(_content(start, b"acTL")[:4], "big"))
+
+
 def write_png(picture: Picture, stream: BinaryIO) -> None:
     """Write to a stream."""
     gray = picture.colour.shape[2] == 1
