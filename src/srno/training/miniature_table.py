@@ -91,10 +91,10 @@ def _part(results: Sequence[Result], reference: Result, data: str, plan: Miniatu
             own = result is reference
             line.append(NOTHING if own else f"{difference.mean:+.3f} ± {difference.spread:.3f}")
         lines.append(line)
-    seeds = len(reference.psnr)
+    seeds, minutes = len(reference.psnr), "a minute" if plan.minutes == 1 else f"{plan.minutes:g} minutes"
     notes = [
         f"Every model trained for {plan.steps} steps of {plan.stages} (patch × batch × points) on the encoder of "
-        f"{plan.base}: what SRNO was expected to do in {plan.minutes:g} minutes. PSNR: mean over {seeds} seeds. "
+        f"{plan.base}: what SRNO was expected to do in {minutes}. PSNR: mean over {seeds} seeds. "
         "Δ: mean difference to SRNO with the same seed ± how far a seed lies from it at most.",
         "-i, -s and MLP are our readings of what the paper describes in a sentence.",
         f"Protocol {protocol}",
