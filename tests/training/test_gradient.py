@@ -105,21 +105,6 @@ def test_losses(kind: str):
     assert float(loss_of(output, target, kind)) == pytest.approx(expected, abs=5e-4)
 
 
-def test_luma_is_a_share_of_the_loss():
-    output, target = torch.tensor([[0.5, -1.0, 0.0]], requires_grad=True), torch.tensor([[0.0, 1.0, 0.0]])
-    brightness = abs(0.299 * 0.5 - 0.587 * 2)
-    assert float(loss_of(output.detach(), target, "l1", 1.0)) == pytest.approx(brightness)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert float(loss_of(output.detach(), target, "l1", 0.5)) == pytest.approx(1.25 / 3 + brightness / 2)
-    loss = loss_of(output, target, "l1", 0.25)
-    assert float(loss.detach()) == pytest.approx(0.75 * 2.5 / 3 + 0.25 * brightness)
-    loss.backward()
-    assert output.grad is not None
-    signs = torch.tensor([1.0, -1.0, 0.0])
-    expected = 0.75 * signs / 3 - 0.25 * torch.tensor([0.299, 0.587, 0.114])
-    assert torch.allclose(output.grad[0], expected)
-
-
 def test_half_precision_is_close(batch: Batch):
     objective = Objective(make(SYSTEMS["srno"]))
     config = small_config(Path(), steps=1, clip=None)

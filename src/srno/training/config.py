@@ -74,8 +74,6 @@ class TrainConfig:
     """Change the rate once an epoch, as the published recipe does."""
     loss: Literal["l1", "charbonnier"] = "l1"
     """Absolute error, or its smooth relative."""
-    luma: float = 0.0
-    """Share of the loss that is taken on the brightness alone, where most of what the eye sees is."""
     l2_from: float = 1.0
     """Share of the budget from which the loss is the squared error."""
     clip: float | None = 1.0
@@ -110,8 +108,6 @@ class TrainConfig:
             raise SRNOError(
                 f"--warmup {self.warmup:g} and --constant {self.constant:g} must be shares, at most 1 in all"
             )
-        if not 0 <= self.luma <= 1:
-            raise SRNOError(f"--luma {self.luma:g} must be a share, from 0 to 1")
         if self.ema is not None and not 0 <= self.ema < 1:
             raise SRNOError(f"--ema {self.ema:g}: give a number from 0 to below 1, or none")
         for name in ("rate", "adam_rate", "validate_minutes", "checkpoint_minutes", "validation_pixels"):

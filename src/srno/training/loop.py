@@ -37,7 +37,7 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
     precision = world.share(lambda: choose_precision(config.precision, world.device))
     config = replace(config, precision=precision)
     learner = Learner.begin(config, world.device)
-    objective = world.wrap(Objective(learner.model, config.luma))
+    objective = world.wrap(Objective(learner.model))
     pictures = open_pictures(config, world, lambda done, of: tell({"event": "reading", "done": done, "of": of}))
 
     with ExitStack() as stack:
