@@ -16,7 +16,6 @@ from srno.evaluation.cache import default_cache_folder
 from srno.evaluation.datasets import find_sets
 from srno.evaluation.methods import Settings, evaluate_method, make_method
 from srno.evaluation.protocols import PROTOCOLS, parse_scales
-from srno.training.run import Run
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "srno" / "weights"
 DATA = (
@@ -42,6 +41,14 @@ def scores(path: Path, data: Path, names: list[str], scales: str) -> dict[str, d
     return results
 
 
+def recipe(path: Path) -> str:
+    """What a run did, after what the runs did that it began from."""
+    config = json.loads((path.parent / "config.json").read_text())
+    settings = {key: value for key, value in config.items() if key not in ("data", "validation", "init")}
+    own = f"{read_checkpoint(path).card.recipe}; settings {json.dumps(settings)}"
+    return own if config["init"] is None else f"{recipe(Path(config['init']))}; then {own}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weights", type=Path)
@@ -52,13 +59,11 @@ def main() -> None:
     arguments = parser.parse_args()
 
     checkpoint = read_checkpoint(arguments.weights)
-    config = json.loads((Run(arguments.weights.parent).folder / "config.json").read_text())
-    settings = {key: value for key, value in config.items() if key not in ("data", "validation", "init")}
     card = Card(
         name=arguments.name,
         licence=LICENCE,
         data=DATA,
-        recipe=f"{checkpoint.card.recipe}; settings {json.dumps(settings)}",
+        recipe=recipe(arguments.weights),
         results=scores(arguments.weights, arguments.data, arguments.sets, arguments.scales)
         | {"protocol": str(PROTOCOLS["benchmark"])},
     )
