@@ -98,11 +98,20 @@ def test_clipping(batch: Batch):
     assert float(clipped) == pytest.approx(1e-3, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["l1", "charbonnier", "l2"])
+@pytest.mark.parametrize("kind", ["l1", "charbonnier", "rms", "l2"])
 def test_losses(kind: str):
-    output, target = torch.tensor([[0.5, -1.0, 0.0]]), torch.tensor([[0.0, 1.0, 0.0]])
-    expected = {"l1": 2.5 / 3, "l2": 4.25 / 3, "charbonnier": 2.5 / 3}[kind]
-    assert float(loss_of(output, target, kind)) == pytest.approx(expected, abs=5e-4)
+    output = torch.tensor([[0.5, -1.0, 0.0], [0.0, 0.0, 0.0]])[..., None]
+    target = torch.tensor([[0.0, 1.0, 0.0], [0.0, 3.0, 0.0]])[..., None]
+    roots = ((4.25 / 3) ** 0.5 + 3.0**0.5) / 2
+    expected = {"l1": 5.5 / 6, "l2": 13.25 / 6, "charbonnier": 5.5 / 6, "rms": roots}[kind]
+    assert float(loss_of(output, target, kind)) == pytest.approx(expected, abs=1e-3)
+
+
+def test_rms_of_a_perfect_sample_has_a_finite_gradient():
+    output = torch.zeros(2, 3, 3, requires_grad=True)
+    loss_of(output, torch.zeros(2, 3, 3), "rms").backward()
+    assert output.grad is not None
+    assert torch.equal(output.grad, torch.zeros(2, 3, 3))
 
 
 def test_half_precision_is_close(batch: Batch):

@@ -72,8 +72,8 @@ class TrainConfig:
     """How it then falls to zero."""
     rate_per_epoch: bool = False
     """Change the rate once an epoch, as the published recipe does."""
-    loss: Literal["l1", "charbonnier"] = "l1"
-    """Absolute error, or its smooth relative."""
+    loss: Literal["l1", "charbonnier", "rms"] = "l1"
+    """Absolute error, its smooth relative, or the root mean square error of each sample."""
     l2_from: float = 1.0
     """Share of the budget from which the loss is the squared error."""
     clip: float | None = 1.0

@@ -11,8 +11,10 @@ from srno.operator.model import Model
 from srno.operator.srno import SRNO
 from srno.rivals.fused import Rival, prepare
 
-Loss: TypeAlias = Literal["l1", "charbonnier", "l2"]
+Loss: TypeAlias = Literal["l1", "charbonnier", "rms", "l2"]
 CHARBONNIER_EPSILON = 1e-3
+RMS_EPSILON = 1e-3
+"""A quarter of a level: keeps the gradient of samples that are right already from growing without bound."""
 
 
 class Objective(nn.Module):
@@ -36,9 +38,12 @@ def predict(model: Model, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor
 
 
 def loss_of(output: Tensor, target: Tensor, loss: Loss) -> Tensor:
-    """Mean over batch, points and channels."""
+    """Mean over batch, points and channels; rms is the mean over the batch of each sample's own root mean square."""
     if loss == "l1":
         return F.l1_loss(output, target)
     if loss == "l2":
         return F.mse_loss(output, target)
+    if loss == "rms":
+        errors = (output - target).square().flatten(1).mean(1)
+        return (errors + RMS_EPSILON**2).sqrt().mean()
     return ((output - target).square() + CHARBONNIER_EPSILON**2).sqrt().mean()
