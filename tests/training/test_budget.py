@@ -80,7 +80,7 @@ def test_epochs_count_visits(pictures: Path, tmp_path: Path):
 
 
 def test_stages_and_losses_change_on_the_way(pictures: Path, tmp_path: Path):
-    config = small_config(pictures, steps=6, stages="0.5:8x2x16,12x4x32", l2_from=0.75)
+    config = small_config(pictures, steps=6, stages="0.5:8x2x16,12x4x32", loss="0.75:l1,l2")
     steps = of_kind(train_here(config, tmp_path / "run"), "step")
     assert [step["sample"] for step in steps] == [2, 4, 6, 10, 14, 18]
     assert max(step["loss"] for step in steps[5:]) < min(step["loss"] for step in steps[:5])  # squares of small errors
@@ -164,6 +164,8 @@ def test_a_suspended_process_does_not_train():
         ({"minutes": 0}, "--steps, --epochs or --minutes"),
         ({"steps": 1, "stages": "8x2"}, "--stages '8x2': write"),
         ({"steps": 1, "stages": "0.5:8x2x16"}, "must go on to 1"),
+        ({"steps": 1, "loss": "0.5:l1"}, "--loss .* must go on to 1"),
+        ({"steps": 1, "loss": "psnr"}, "write one of l1, charbonnier, rms, l2"),
         ({"steps": 1, "stages": "8x0x16"}, "at least 1"),
         ({"steps": 1, "stages": "8x6x16", "accumulate": 4}, "--accumulate 4"),
         ({"steps": 1, "warmup": 0.5, "constant": 0.6}, "--warmup 0.5 and --constant 0.6"),

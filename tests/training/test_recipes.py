@@ -92,7 +92,7 @@ def test_optimiser(paper: TrainConfig):
     assert {name: group[name] for name in ("lr", "betas", "eps", "weight_decay", "amsgrad")} == {
         name: usual[name] for name in ("lr", "betas", "eps", "weight_decay", "amsgrad")
     }
-    assert (paper.clip, paper.ema, paper.loss, paper.l2_from, paper.precision) == (None, None, "l1", 1.0, "fp32")
+    assert (paper.clip, paper.ema, paper.loss, paper.precision) == (None, None, "l1", "fp32")
     assert 64 % paper.accumulate == 0
 
 

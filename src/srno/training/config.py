@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from srno.errors import SRNOError
-from srno.training.stages import Stage, parse_stages
+from srno.training.stages import Loss, Stage, at, parse_losses, parse_stages
 
 Precision: TypeAlias = Literal["auto", "fp32", "bf16"]
 
@@ -72,10 +72,8 @@ class TrainConfig:
     """How it then falls to zero."""
     rate_per_epoch: bool = False
     """Change the rate once an epoch, as the published recipe does."""
-    loss: Literal["l1", "charbonnier", "rms"] = "l1"
-    """Absolute error, its smooth relative, or the root mean square error of each sample."""
-    l2_from: float = 1.0
-    """Share of the budget from which the loss is the squared error."""
+    loss: str = "l1"
+    """What is minimised: l1, charbonnier, l2 or rms, each sample's root mean square error; UNTIL: as with --stages."""
     clip: float | None = 1.0
     """Largest gradient norm, or none."""
     ema: float | None = 0.999
@@ -104,6 +102,7 @@ class TrainConfig:
             raise SRNOError("give one budget above zero: --steps, --epochs or --minutes")
         if self.accumulate < 1 or any(stage.batch % self.accumulate for stage in self.all_stages):
             raise SRNOError(f"--accumulate {self.accumulate} must divide the batch of every stage in {self.stages}")
+        parse_losses(self.loss)
         if self.warmup < 0 or self.constant < 0 or self.warmup + self.constant > 1:
             raise SRNOError(
                 f"--warmup {self.warmup:g} and --constant {self.constant:g} must be shares, at most 1 in all"
@@ -116,11 +115,15 @@ class TrainConfig:
 
     @property
     def all_stages(self) -> tuple[Stage, ...]:
-        return parse_stages(self.stages)
+        return tuple(stage for _, stage in parse_stages(self.stages))
 
-    def stage(self, progress: float) -> Stage:
-        """The stage that holds at this share of the budget."""
-        return next((stage for stage in self.all_stages if progress < stage.until), self.all_stages[-1])
+    def stage_at(self, progress: float) -> Stage:
+        """The samples at this share of the budget."""
+        return at(parse_stages(self.stages), progress)
+
+    def loss_at(self, progress: float) -> Loss:
+        """The loss at this share of the budget."""
+        return at(parse_losses(self.loss), progress)
 
 
 BUDGETS = ("steps", "epochs", "minutes")

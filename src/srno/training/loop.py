@@ -13,7 +13,7 @@ from srno.errors import SRNOError
 from srno.training.clock import Clock
 from srno.training.config import TrainConfig
 from srno.training.learner import Learner
-from srno.training.objective import Loss, Objective
+from srno.training.objective import Objective
 from srno.training.optimisers import set_rate
 from srno.training.pictures import Feed, open_pictures
 from srno.training.recorder import Recorder, Tell
@@ -63,10 +63,10 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
             progress, rate, stop = world.agree(budget.progress(position), budget.rate_factor(position), asked)
             if progress >= 1 or stop:
                 break
-            stage = config.stage(progress)
+            stage = config.stage_at(progress)
             set_rate(learner.optimisers, rate)
-            kind: Loss = "l2" if progress >= config.l2_from else config.loss
-            loss, norm = gradient(objective, feed.batch(stage, position.sample), config, kind, world)
+            batch = feed.batch(stage, position.sample)
+            loss, norm = gradient(objective, batch, config, config.loss_at(progress), world)
             position.sample += stage.batch
             if position.trusts(loss, norm):
                 learner.update(loss)

@@ -1,6 +1,6 @@
 """What a step minimises."""
 
-from typing import Literal, TypeAlias, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -10,8 +10,8 @@ from srno.operator import fused
 from srno.operator.model import Model
 from srno.operator.srno import SRNO
 from srno.rivals.fused import Rival, prepare
+from srno.training.stages import Loss
 
-Loss: TypeAlias = Literal["l1", "charbonnier", "rms", "l2"]
 CHARBONNIER_EPSILON = 1e-3
 RMS_EPSILON = 1e-3
 """A quarter of a level: keeps the gradient of samples that are right already from growing without bound."""

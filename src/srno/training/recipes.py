@@ -33,7 +33,6 @@ RECIPES: dict[str, dict[str, Any]] = {
         "decay": "cosine",
         "rate_per_epoch": True,
         "loss": "l1",
-        "l2_from": 1.0,
         "clip": None,
         "ema": None,
         "precision": "fp32",

@@ -1,16 +1,19 @@
-"""Samples may change their shape in the course of a run, small and many first, large ones later."""
+"""A run may change its samples or its loss on the way: `0.8:A,B` is A until 80 % of the budget, then B."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
 from srno.errors import SRNOError
+
+Loss: TypeAlias = Literal["l1", "charbonnier", "rms", "l2"]
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """A part of a run with samples of one shape."""
+    """Samples of one shape."""
 
-    until: float = 1.0
-    """Share of the budget at which this stage ends."""
     patch: int
     """Side p of the low-resolution patch."""
     batch: int
@@ -19,23 +22,43 @@ class Stage:
     """Supervision points n_q of a sample."""
 
 
-def parse_stages(text: str) -> tuple[Stage, ...]:
+def parse_stages(text: str) -> tuple[tuple[float, Stage], ...]:
     """`0.8:32x16x512,48x16x1152` is 32² patches, batch 16, 512 points until 80 % of the budget, then 48² and so on."""
-    stages = [_parse(part.strip(), text) for part in text.split(",")]
-    shares = [stage.until for stage in stages]
-    if shares != sorted(set(shares)) or shares[-1] != 1.0 or shares[0] <= 0:
-        raise SRNOError(f"--stages {text!r}: shares must rise, and the last stage must go on to 1")
-    return tuple(stages)
-
-
-def _parse(part: str, text: str) -> Stage:
-    until, _, shape = part.rpartition(":")
-    try:
-        patch, batch, points = (int(number) for number in shape.split("x"))
-        stage = Stage(until=float(until or 1), patch=patch, batch=batch, points=points)
-    except ValueError:
-        form = "UNTIL:PATCHxBATCHxPOINTS, such as 0.8:32x16x512,48x16x1152"
-        raise SRNOError(f"--stages {text!r}: write {form}") from None
-    if min(patch, batch, points) < 1:
+    stages = _parse("--stages", text, _stage, "UNTIL:PATCHxBATCHxPOINTS, such as 0.8:32x16x512,48x16x1152")
+    if any(min(stage.patch, stage.batch, stage.points) < 1 for _, stage in stages):
         raise SRNOError(f"--stages {text!r}: patch, batch and points must each be at least 1")
-    return stage
+    return stages
+
+
+def parse_losses(text: str) -> tuple[tuple[float, Loss], ...]:
+    """`0.8:l1,rms` is the absolute error until 80 % of the budget, then the root mean square one."""
+    return _parse("--loss", text, _loss, f"one of {', '.join(get_args(Loss))}, or several such as 0.8:l1,rms")
+
+
+def at(parts: tuple[tuple[float, Part], ...], progress: float) -> Part:
+    """The part that holds at this share of the budget."""
+    return next((part for until, part in parts if progress < until), parts[-1][1])
+
+
+def _parse(flag: str, text: str, parse: Callable[[str], Part], form: str) -> tuple[tuple[float, Part], ...]:
+    """Shares of the budget at which each part ends, and the parts."""
+    try:
+        split = [part.strip().rpartition(":") for part in text.split(",")]
+        parts = tuple((float(until or 1), parse(what)) for until, _, what in split)
+    except ValueError:
+        raise SRNOError(f"{flag} {text!r}: write {form}") from None
+    shares = [until for until, _ in parts]
+    if shares != sorted(set(shares)) or shares[-1] != 1.0 or shares[0] <= 0:
+        raise SRNOError(f"{flag} {text!r}: shares must rise, and the last part must go on to 1")
+    return parts
+
+
+def _stage(text: str) -> Stage:
+    patch, batch, points = (int(number) for number in text.split("x"))
+    return Stage(patch=patch, batch=batch, points=points)
+
+
+def _loss(text: str) -> Loss:
+    if text not in get_args(Loss):
+        raise ValueError(text)
+    return cast(Loss, text)

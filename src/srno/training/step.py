@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from srno.data.loader import Batch
 from srno.training.config import Precision, TrainConfig
-from srno.training.objective import Loss
+from srno.training.stages import Loss
 from srno.training.world import World
 
 WORTH_IT = 1.3
