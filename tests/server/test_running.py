@@ -142,16 +142,19 @@ def test_two_tabs_are_served_at_once(server):
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal to send")
 def test_ctrl_c_ends_it_at_once_whatever_it_is_doing(models):
     server = Server(models["rough"])
-    with socket.create_connection(("127.0.0.1", server.port)) as line:  # someone who leaves in the middle of an upload
-        form = "content-type: multipart/form-data; boundary=x\r\ncontent-length: 50000"
-        line.sendall(f"POST /api/images HTTP/1.1\r\nhost: localhost\r\n{form}\r\n\r\n--x\r\n".encode())
-        time.sleep(0.2)
-    name = server.upload(picture(80, 60))
-    with server.export(name, scale=200) as answer:
-        answer.readline()
-        begun = time.monotonic()
-        server.process.send_signal(signal.SIGINT)
-        out, err = server.process.communicate(timeout=20)
+    form = "content-type: multipart/form-data; boundary=x\r\ncontent-length: 50000"
+    upload = f"POST /api/images HTTP/1.1\r\nhost: localhost\r\n{form}\r\n\r\n--x\r\n".encode()
+    with socket.create_connection(("127.0.0.1", server.port)) as stays:
+        stays.sendall(upload)  # and never sends the rest
+        with socket.create_connection(("127.0.0.1", server.port)) as leaves:
+            leaves.sendall(upload)
+            time.sleep(0.2)
+        name = server.upload(picture(80, 60))
+        with server.export(name, scale=200) as answer:
+            answer.readline()
+            begun = time.monotonic()
+            server.process.send_signal(signal.SIGINT)
+            out, err = server.process.communicate(timeout=20)
     assert server.process.returncode == 0
     assert (out, err) == ("", "")
     assert time.monotonic() - begun < 15  # under a second where nothing else runs

@@ -1,6 +1,7 @@
 """Running the server: a socket, a window, and an end at once."""
 
 import contextlib
+import logging
 import os
 import socket
 import sys
@@ -31,6 +32,7 @@ def serve(studio: Studio, host: str, port: int, ready: Callable[[str], None]) ->
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
         studio.close()
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # requests that this cuts off are no errors
         server.should_exit = server.force_exit = True
 
     server.handle_exit = stop
