@@ -14,6 +14,7 @@ from making import CMYK, MAKE, P3, SRGB, camera_exif, chunk, encode, gray_profil
 from PIL import Image, ImageCms
 
 from srno.errors import SRNOError
+from srno.imaging import exif
 from srno.imaging.read import read
 
 RAMP = np.broadcast_to(np.arange(256, dtype=np.uint8), (4, 256))
@@ -70,6 +71,25 @@ def test_tiff_variants() -> None:
 def test_tiff_samples_that_are_no_colours(samples: np.ndarray, words: str) -> None:
     with pytest.raises(SRNOError, match=f"^the picture: .*{words}.* not supported.*convert"):
         read(tiff(samples, photometric="rgb", planarconfig="contig"))
+
+
+@pytest.mark.parametrize(
+    ("photometric", "words"), [("cielab", "CIELAB"), ("icclab", "CIELAB"), ("itulab", "CIELAB"), ("ycbcr", "YCbCr")]
+)
+@pytest.mark.parametrize("bits", [8, 16])
+def test_tiff_colours_that_are_not_red_green_and_blue(photometric: str, words: str, bits: int) -> None:
+    with pytest.raises(SRNOError, match=f"^the picture: colours in {words} are not supported; convert"):
+        read(tiff(noise(4, 5, 3, bits=bits), photometric=photometric, planarconfig="contig"))
+
+
+@pytest.mark.parametrize(("quality", "photometric"), [(85, 6), (95, 2)])
+def test_tiff_with_jpeg_inside(quality: int, photometric: int) -> None:
+    ramp = np.stack([np.linspace(200, 20, 64), np.full(64, 90), np.linspace(30, 220, 64)], axis=-1)
+    colour = np.broadcast_to(ramp.astype(np.uint8), (48, 64, 3)).copy()
+    image = pyvips.Image.new_from_array(colour, interpretation="srgb")
+    data = image.tiffsave_buffer(compression="jpeg", Q=quality)
+    assert exif.tiff_layout(data) == (64, 48, photometric, 7)
+    assert np.abs(read(data).samples().astype(int) - colour).max() <= 8
 
 
 def test_palettes_and_few_bits() -> None:

@@ -4,13 +4,15 @@ import io
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from srno.imaging import ifd
 
 PREFIX = b"Exif\0\0"
 """Stands before the block in JPEG and in some other files."""
 
-_WIDTH, _HEIGHT, _DESCRIPTION, _ORIENTATION, _MAKER_NOTE = 256, 257, 270, 274, 37500
+_WIDTH, _HEIGHT, _COMPRESSION, _PHOTOMETRIC = 256, 257, 259, 262
+_DESCRIPTION, _ORIENTATION, _MAKER_NOTE = 270, 274, 37500
 _ROOM = 1 << 20
 
 # How the samples were stored: sizes, compression, strips and tiles, colour tables, and embedded blocks that have a
@@ -40,6 +42,15 @@ class Facts:
     block: bytes | None = None
 
 
+class TiffLayout(NamedTuple):
+    """Size, and the codes by which TIFF says what its samples mean and how they are packed."""
+
+    width: int
+    height: int
+    photometric: int
+    compression: int
+
+
 def from_block(block: bytes | None) -> Facts:
     """The facts in an EXIF block, with or without its prefix."""
     return _facts(b"" if block is None else block.removeprefix(PREFIX), _wanted_in_block, pin=True)
@@ -50,15 +61,16 @@ def from_tiff(data: bytes) -> Facts:
     return _facts(data, _wanted_in_tiff, pin=False)
 
 
-def tiff_size(data: bytes) -> tuple[int, int]:
-    """The width and height that a TIFF file claims; 1 where it says nothing."""
+def tiff_layout(data: bytes) -> TiffLayout:
+    """What the header of a TIFF file claims; 1 where it says nothing."""
     stream = io.BytesIO(data)
     header = ifd.read_header(stream)
     if header is None:
-        return 1, 1
+        return TiffLayout(1, 1, 1, 1)
     layout, offset = header
-    size = ifd.read_directory(stream, layout, offset, lambda _, tag: tag in (_WIDTH, _HEIGHT), room=_ROOM)
-    return _number(size.get(_WIDTH), layout), _number(size.get(_HEIGHT), layout)
+    tags = (_WIDTH, _HEIGHT, _PHOTOMETRIC, _COMPRESSION)
+    directory = ifd.read_directory(stream, layout, offset, lambda _, tag: tag in tags, room=_ROOM)
+    return TiffLayout(*(_number(directory.get(tag), layout) for tag in tags))
 
 
 def _wanted_in_block(parent: int, tag: int) -> bool:

@@ -38,6 +38,8 @@ _VIPS_LOADERS: Mapping[Format, str] = MappingProxyType(
         "AVIF": "heifload_buffer",
     }
 )
+_TIFF_JPEG = (6, 7)
+"""TIFF's codes for JPEG, the old and the new; there the decoder turns YCbCr into RGB."""
 _DAMAGE = (
     pyvips.Error,
     Image.DecompressionBombError,
@@ -90,6 +92,8 @@ def _decode_pillow(data: bytes, kind: Format, max_pixels: int) -> Picture:
 
 def _decode_vips(data: bytes, kind: Format, max_pixels: int) -> Picture:
     _check_size(*_claimed_size(data, kind), max_pixels)
+    if kind == "TIFF":
+        _check_meaning(exif.tiff_layout(data))
     # For JPEG "error" would refuse files that every viewer shows; for TIFF "truncated" finds nothing.
     fail_on = "error" if kind == "TIFF" else "truncated"
     image: Any = pyvips.Operation.call(_VIPS_LOADERS[kind], data, access="sequential", fail_on=fail_on)
@@ -125,7 +129,7 @@ def _claimed_size(data: bytes, kind: Format) -> tuple[int, int]:
         # Every item has a box with its size: the picture, its alpha and, in a mosaic, each stone.
         boxes = re.findall(rb"ispe.{4}(.{8})", data[: 1 << 16], re.DOTALL)
         return max((struct.unpack(">II", box) for box in boxes), key=math.prod, default=(1, 1))
-    return exif.tiff_size(data) if kind == "TIFF" else (1, 1)
+    return exif.tiff_layout(data)[:2] if kind == "TIFF" else (1, 1)
 
 
 def _check_size(width: int, height: int, max_pixels: int) -> None:
@@ -134,6 +138,13 @@ def _check_size(width: int, height: int, max_pixels: int) -> None:
         raise SRNOError(f"claims {width}×{height} = {claim:,.0f} megapixels; the limit is {limit:,.0f}")
     if width < 1 or height < 1:
         raise SRNOError(f"has no pixels ({width}×{height})")
+
+
+def _check_meaning(layout: exif.TiffLayout) -> None:
+    """Refuse colours that libvips would take for red, green and blue, or for damage."""
+    what = {6: "YCbCr", 8: "CIELAB", 9: "CIELAB", 10: "CIELAB"}.get(layout.photometric)
+    if what is not None and not (what == "YCbCr" and layout.compression in _TIFF_JPEG):
+        raise SRNOError(f"colours in {what} are not supported; convert the picture to gray, RGB or CMYK first")
 
 
 def _check_samples(image: Any) -> None:
