@@ -128,7 +128,7 @@ def run_upscale(
     alpha
         How transparency is enlarged.
     integral
-        exact, a number of points to estimate the kernel integral from, or auto, which is 65536.
+        exact, a number of points to estimate the kernel integral from, or auto, which is 131072.
     precision
         Of the products: bf16 and fp16 are faster where the machine has them; keep is that of the weights.
     threads

@@ -18,7 +18,7 @@ Precision: TypeAlias = Literal["keep", "fp32", "bf16", "fp16"]
 """Of the products; sums over points and the picture itself are in fp32 or better."""
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
-AUTO_INTEGRAL: Integral = 65536
+AUTO_INTEGRAL: Integral = 131072
 """What `auto` stands for: so many points cost no picture of the evaluation sets 0.005 dB (docs/weights.md)."""
 
 
