@@ -39,7 +39,7 @@ _VIPS_LOADERS: Mapping[Format, str] = MappingProxyType(
     }
 )
 _TIFF_JPEG = (6, 7)
-"""TIFF's codes for JPEG, the old and the new; there the decoder turns YCbCr into RGB."""
+"""TIFF's codes for JPEG: the new one's decoder turns YCbCr into RGB, the old one, which is rare, is left to libvips."""
 _DAMAGE = (
     pyvips.Error,
     Image.DecompressionBombError,
