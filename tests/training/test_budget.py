@@ -125,7 +125,7 @@ def test_validation_takes_a_tenth_of_the_time_at_most(tmp_path: Path):
     learner = Learner.begin(config, torch.device("cpu"))
     pictures = open_pictures(config, World(0, 1, torch.device("cpu")), lambda *_: None)
     with Clock() as clock:
-        recorder = Recorder(config, Run(tmp_path / "run"), learner, clock, pictures.held_out, lambda _: None)
+        recorder = Recorder(config, Run(tmp_path / "run"), learner, clock, pictures, lambda _: None)
         begun = time.monotonic()
         recorder.validate()
         ended = time.monotonic()

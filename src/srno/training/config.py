@@ -21,6 +21,8 @@ class TrainConfig:
     """Model to train."""
     init: Path | None = None
     """Weights to start from: a file or a shipped name; the preset may be deeper or wider than they are."""
+    revive: bool = False
+    """With --init: fresh weights for the units of EDSR's blocks that answer nothing any more; the function stays."""
     validation: Path | None = None
     """Folder of pictures to select by; they are not trained on, wherever it lies."""
     hold_out: int = 16
@@ -103,6 +105,8 @@ class TrainConfig:
         if self.accumulate < 1 or any(stage.batch % self.accumulate for stage in self.all_stages):
             raise SRNOError(f"--accumulate {self.accumulate} must divide the batch of every stage in {self.stages}")
         parse_losses(self.loss)
+        if self.revive and self.init is None:
+            raise SRNOError("--revive restarts units of weights that are there: give them with --init")
         if self.warmup < 0 or self.constant < 0 or self.warmup + self.constant > 1:
             raise SRNOError(
                 f"--warmup {self.warmup:g} and --constant {self.constant:g} must be shares, at most 1 in all"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import torch
+from torch import Tensor
 
 from srno.checkpoints.catalogue import find, read_checkpoint
 from srno.config import FixedScaleConfig, preset
@@ -14,6 +15,7 @@ from srno.operator.model import Model
 from srno.training.config import TrainConfig
 from srno.training.grow import grow
 from srno.training.optimisers import Average, make_optimisers
+from srno.training.revive import hold, revive
 
 SPIKE = 5.0
 """A loss this many times its running mean is not trusted."""
@@ -48,6 +50,8 @@ class Learner:
     average: Average
     optimisers: list[torch.optim.Optimizer]
     position: Position = field(default_factory=Position)
+    fresh: list[Tensor] = field(default_factory=list)
+    """Units that were restarted at the beginning, for each block of the encoder; empty if none were asked to be."""
 
     @classmethod
     def begin(cls, config: TrainConfig, device: torch.device) -> Self:
@@ -55,6 +59,18 @@ class Learner:
         torch.manual_seed(config.seed)
         model = _first_model(config).to(device)
         return cls(model, Average(model, config.ema), make_optimisers(model, config))
+
+    def revive(self, patches: Tensor) -> int:
+        """Restart the encoder's units that are silent on patches (B, 3, p, p), before the first step; how many?"""
+        self.fresh[:] = revive(self.model.encoder, patches.to(next(self.model.parameters()).device))
+        for name, tensor in self.model.state_dict().items():
+            self.average.weights[name].copy_(tensor)
+        return sum(map(len, self.fresh))
+
+    def hold_fresh(self) -> None:
+        """Leave the filters of restarted units out of the step whose gradient lies in the parameters."""
+        if self.fresh:
+            hold(self.model.encoder, self.fresh)
 
     def update(self, loss: float) -> None:
         """Take the step whose gradient lies in the parameters."""
@@ -77,6 +93,7 @@ class Learner:
             "average": self.average.weights,
             "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
             "random": torch.get_rng_state(),
+            "fresh": self.fresh,
         }
 
     def restore(self, state: dict[str, Any]) -> float:
@@ -89,6 +106,7 @@ class Learner:
         for name, value in state["position"].items():
             setattr(self.position, name, value)
         torch.set_rng_state(state["random"])
+        self.fresh[:] = state.get("fresh", [])  # which states from before there was --revive do not have
         return float(state["seconds"])
 
 

@@ -15,7 +15,7 @@ from srno.training.config import TrainConfig
 from srno.training.learner import Learner
 from srno.training.objective import Objective
 from srno.training.optimisers import set_rate
-from srno.training.pictures import Feed, open_pictures
+from srno.training.pictures import Feed, first_patches, open_pictures
 from srno.training.recorder import Recorder, Tell
 from srno.training.run import Run
 from srno.training.schedule import Budget
@@ -25,6 +25,10 @@ from srno.training.world import World
 
 PATIENCE = 5
 """Bad steps in a row after which the run goes back to a saved state."""
+REVIVED_BY = 256
+"""Patches to which a unit must not have answered once to be given fresh weights."""
+HELD = 0.25
+"""Share of the budget for which the filters of such units stay as they are drawn."""
 ROLLBACKS = 5
 """Times that it may go back before it gives up."""
 
@@ -37,7 +41,6 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
     precision = world.share(lambda: choose_precision(config.precision, world.device))
     config = replace(config, precision=precision)
     learner = Learner.begin(config, world.device)
-    objective = world.wrap(Objective(learner.model))
     pictures = open_pictures(config, world, lambda done, of: tell({"event": "reading", "done": done, "of": of}))
 
     with ExitStack() as stack:
@@ -50,11 +53,15 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
         budget, position = Budget(config=config, epoch_samples=pictures.epoch_samples, clock=clock), learner.position
         if state:
             world.share(lambda: budget.check_change(run.config(), position))
+        elif config.revive:
+            revived = learner.revive(first_patches(pictures, config, REVIVED_BY))
+            tell({"event": "note", "text": f"{revived} silent units of the encoder have fresh weights"})
+        objective = world.wrap(Objective(learner.model))
         if world.main:
             run.remember(config)
         feed = stack.enter_context(closing(Feed(pictures, config, world)))
         requests = stack.enter_context(stop_requests(insist=world.size == 1))
-        recorder = Recorder(config, run, learner, clock, pictures.held_out, tell) if world.main else None
+        recorder = Recorder(config, run, learner, clock, pictures, tell) if world.main else None
         if recorder:
             recorder.begin(resumed=state is not None)
 
@@ -68,6 +75,8 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
             batch = feed.batch(stage, position.sample)
             loss, norm = gradient(objective, batch, config, config.loss_at(progress), world)
             position.sample += stage.batch
+            if progress < HELD:
+                learner.hold_fresh()
             if position.trusts(loss, norm):
                 learner.update(loss)
                 if recorder:

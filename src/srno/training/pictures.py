@@ -2,8 +2,11 @@
 
 import hashlib
 from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+
+from torch import Tensor
 
 from srno.data.cache import Cache, open_cache
 from srno.data.loader import Batch, batches, usable
@@ -86,6 +89,13 @@ def sample_config(config: TrainConfig, stage: Stage) -> SampleConfig:
         allow_small=config.allow_small,
         repeat=config.repeat,
     )
+
+
+def first_patches(pictures: Pictures, config: TrainConfig, count: int) -> Tensor:
+    """The LR patches of the run's first samples, the same in every process: (count, 3, p, p)."""
+    sample = sample_config(config, config.stage_at(0.0))
+    with closing(batches(pictures.training, sample, seed=config.seed, batch=count, workers=0)) as stream:
+        return next(stream).tensors().lr
 
 
 class Feed:

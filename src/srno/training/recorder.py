@@ -13,12 +13,16 @@ from srno.evaluation.datasets import PictureSet
 from srno.training.clock import Clock
 from srno.training.config import TrainConfig
 from srno.training.learner import Learner
+from srno.training.pictures import Pictures, first_patches
+from srno.training.revive import silent_units
 from srno.training.run import Run
 from srno.training.stages import Stage
 from srno.training.validation import draw_crops, protocol_of, validate
 
 FIRST = 15.0
 """Seconds after the start at which a run is first validated and saved."""
+WATCHED_BY = 64
+"""Patches to which a unit must answer once not to be called silent."""
 AT_MOST = 0.1
 """Share of the time that validations may take, so that a slow machine or a short budget is not spent on them."""
 
@@ -30,10 +34,12 @@ class Recorder:
     """Validates and saves when it is time to."""
 
     def __init__(
-        self, config: TrainConfig, run: Run, learner: Learner, clock: Clock, held_out: PictureSet | None, tell: Tell
+        self, config: TrainConfig, run: Run, learner: Learner, clock: Clock, pictures: Pictures, tell: Tell
     ) -> None:
         self.config, self.run, self.learner, self.clock, self.tell = config, run, learner, clock, tell
-        self.pictures = held_out
+        self.pictures = pictures.held_out
+        self.patches = first_patches(pictures, config, WATCHED_BY)
+        self.told_of_silence = False
         self.protocol = protocol_of(config)
         self.shadow = copy.deepcopy(learner.model).eval()
         self.results: dict[str, float] = {}
@@ -87,11 +93,24 @@ class Recorder:
         position = self.learner.position
         self.shadow.load_state_dict(self.learner.average.weights)
         self.results = validate(self.shadow, pictures, self.protocol)
-        self._event("validation", **self.results)
+        silent = silent_units(self.shadow.encoder, self.patches.to(next(self.shadow.parameters()).device))
+        self._event("validation", **self.results, silent=sum(map(len, silent)))
+        self._warn_of_silence([len(units) for units in silent])
         if self.results["mean"] > position.best:
             position.best = self.results["mean"]
             self._write_weights("best")
         draw_crops(self.shadow, pictures, self.protocol, self.run.folder / "crops" / f"{position.step:07d}.png")
+
+    def _warn_of_silence(self, silent: list[int]) -> None:
+        """Once, when whole blocks of the encoder are lost: neither loss nor PSNR would tell."""
+        channels = self.learner.model.config.encoder.channels
+        lost = [str(number) for number, count in enumerate(silent, start=1) if count == channels]
+        if lost and not self.told_of_silence:
+            self.told_of_silence = True
+            self._note(
+                f"block {', '.join(lost)} of the encoder's {len(silent)} answers nothing any more; restart such blocks "
+                f"in a new run: --init {self.run.folder / 'last.safetensors'} --revive, with a lower --rate"
+            )
 
     def save(self) -> bool:
         """Write state and weights; returns whether that was possible."""
