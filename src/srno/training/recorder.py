@@ -23,6 +23,8 @@ FIRST = 15.0
 """Seconds after the start at which a run is first validated and saved."""
 WATCHED_BY = 64
 """Patches to which a unit must answer once not to be called silent."""
+WATCHED = 48
+"""Pixels of them, along each side."""
 AT_MOST = 0.1
 """Share of the time that validations may take, so that a slow machine or a short budget is not spent on them."""
 
@@ -38,7 +40,7 @@ class Recorder:
     ) -> None:
         self.config, self.run, self.learner, self.clock, self.tell = config, run, learner, clock, tell
         self.pictures = pictures.held_out
-        self.patches = first_patches(pictures, config, WATCHED_BY)
+        self.patches = first_patches(pictures, config, WATCHED_BY)[..., :WATCHED, :WATCHED]
         self.told_of_silence = False
         self.protocol = protocol_of(config)
         self.shadow = copy.deepcopy(learner.model).eval()
@@ -94,7 +96,7 @@ class Recorder:
         self.shadow.load_state_dict(self.learner.average.weights)
         self.results = validate(self.shadow, pictures, self.protocol)
         silent = silent_units(self.shadow.encoder, self.patches.to(next(self.shadow.parameters()).device))
-        self._event("validation", **self.results, silent=sum(map(len, silent)))
+        self._event("validation", **self.results, **({"silent": sum(map(len, silent))} if silent else {}))
         self._warn_of_silence([len(units) for units in silent])
         if self.results["mean"] > position.best:
             position.best = self.results["mean"]
