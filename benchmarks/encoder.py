@@ -11,10 +11,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from srno.checkpoints.build import create_model
 from srno.config import preset
 from srno.evaluation.cost import profile
-from srno.inference.field import lift
-from srno.operator.build import build
+from srno.field.field import lift
 from srno.operator.edsr import EDSR
 
 SIZES = (64, 96, 256)
@@ -32,7 +32,7 @@ def relu_in_new_memory(encoder: EDSR, image: Tensor) -> Tensor:
 @torch.no_grad()
 def measure(name: str, side: int) -> str:
     """One line for a preset and a picture of side²."""
-    model = build(preset(name)).eval()
+    model = create_model(preset(name)).eval()
     encoder = model.encoder
     assert isinstance(encoder, EDSR)
     planar = torch.rand(1, 3, side, side) * 2 - 1

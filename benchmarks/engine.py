@@ -15,10 +15,10 @@ from pathlib import Path
 
 import torch
 
+from srno.checkpoints.build import create_model
 from srno.config import SRNOConfig, preset
 from srno.evaluation.cost import profile
-from srno.inference.field import lift
-from srno.operator.build import build
+from srno.field.field import lift
 from srno.operator.grid import cell_of, make_grid
 
 SIZES = ((96, 384), (64, 512), (256, 512))
@@ -65,12 +65,12 @@ def measure(ways: dict[str, Callable[[], object]], repeats: int, rates: list[flo
 def speed(name: str, repeats: int) -> None:
     config = preset(name)
     assert isinstance(config, SRNOConfig)
-    model = build(config).eval()
+    model = create_model(config).eval()
     for lr, size in SIZES:
         image = torch.rand(1, 3, lr, lr) * 2 - 1
         grid, cell = make_grid(size, size).unsqueeze(0), cell_of(size / lr, size / lr)
         ways: dict[str, Callable[[], object]] = {
-            "textbook": lambda image=image, grid=grid, cell=cell: model(image, grid, cell),
+            "textbook": lambda image=image, grid=grid, cell=cell: model.reference(image, grid, cell),
             "exact": lambda image=image, size=size: lift(model, image).render((size, size)),
             "quadrature": lambda image=image, size=size: lift(model, image).render((size, size), integral=POINTS),
             "encoder": lambda image=image: lift(model, image),
@@ -92,13 +92,13 @@ def speed(name: str, repeats: int) -> None:
 @torch.no_grad()
 def peak(name: str, lr: int, size: int, way: str, memory: str) -> None:
     """Runs in a process of its own: what it adds to the resident set, output and input arrays left out."""
-    model = build(preset(name)).eval()
+    model = create_model(preset(name)).eval()
     image = torch.rand(1, 3, lr, lr) * 2 - 1
     lift(model, image[..., :64, :64]).render((64, 64))  # libraries that load at first use belong to the baseline
     baseline = peak_resident()
     start = time.perf_counter()
     if way == "textbook":
-        model(image, make_grid(size, size).unsqueeze(0), cell_of(size / lr, size / lr))
+        model.reference(image, make_grid(size, size).unsqueeze(0), cell_of(size / lr, size / lr))
     else:
         lift(model, image, memory=memory).render((size, size), integral=POINTS if way == "quadrature" else "exact")
     seconds = time.perf_counter() - start

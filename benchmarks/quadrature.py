@@ -16,6 +16,7 @@ from srno.checkpoints.catalogue import load
 from srno.evaluation.datasets import find_sets, load_pair
 from srno.evaluation.metrics import psnr
 from srno.evaluation.protocols import PROTOCOLS, Scale, parse_scales
+from srno.field.field import lift
 
 COUNTS = (1024, 4096, 16384, 65536)
 
@@ -24,10 +25,10 @@ def picture_scores(model: torch.nn.Module, picture: object, scale: Scale) -> lis
     """PSNR with the exact integral, then with each count."""
     protocol = PROTOCOLS["benchmark"]
     lr, hr = (pixels.astype(np.float32) / np.float32(255) for pixels in load_pair(picture, scale, protocol))
-    field = model.lift(torch.from_numpy(lr).permute(2, 0, 1) * 2 - 1)
+    field = lift(model, torch.from_numpy(lr).permute(2, 0, 1) * 2 - 1)
     scores: list[float] = []
     for integral in ("exact", *COUNTS):
-        rgb = field.render((hr.shape[1], hr.shape[0]), integral=integral).permute(1, 2, 0) * 0.5 + 0.5
+        rgb = field.render((hr.shape[0], hr.shape[1]), integral=integral).permute(1, 2, 0) * 0.5 + 0.5
         scores.append(psnr(rgb.clamp(0, 1).numpy(), hr, protocol.channel, protocol.border.pixels(scale)))
     return scores
 

@@ -21,14 +21,12 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from srno.data.loader import Batch
+from srno.data.dataset import Sample
 from srno.training.config import TrainConfig
+from srno.training.distributed import World
 from srno.training.learner import Learner
-from srno.training.memory import keep_freed_memory
-from srno.training.objective import Objective
 from srno.training.stages import Stage, parse_stages
-from srno.training.step import gradient
-from srno.training.world import World
+from srno.training.step import Objective, gradient, keep_freed_memory
 
 STAGES = {"light": "48x16x1152", "edsr-baseline": "48x4x2304"}
 ALONE = World(0, 1, torch.device("cpu"))
@@ -58,7 +56,7 @@ WAYS = {
 PRODUCTS = {"product-fp32": torch.float32, "product-bf16": torch.bfloat16}
 
 
-def make_batch(stage: Stage) -> Batch:
+def make_batch(stage: Stage) -> Sample:
     """Noise of the right shapes."""
     generator = torch.Generator().manual_seed(0)
 
@@ -66,8 +64,7 @@ def make_batch(stage: Stage) -> Batch:
         return 2 * torch.rand(shape, generator=generator) - 1
 
     count, patch, points = stage.batch, stage.patch, stage.points
-    arrays = noise(count, 3, patch, patch), noise(count, points, 2), torch.ones(count, 2), noise(count, points, 3)
-    return Batch(*(array.numpy() for array in arrays))
+    return Sample(noise(count, 3, patch, patch), noise(count, points, 2), torch.ones(count, 2), noise(count, points, 3))
 
 
 def make_step(way: Way, name: str) -> Callable[[], object]:
@@ -78,14 +75,14 @@ def make_step(way: Way, name: str) -> Callable[[], object]:
     objective = Objective(learner.model)
 
     def textbook() -> None:
-        lr, coords, cell, target = batch.tensors()
+        lr, coords, cell, target = batch
         learner.model.zero_grad(set_to_none=True)
-        F.l1_loss(learner.model(lr, coords, cell), target).backward()
+        F.l1_loss(learner.model.reference(lr, coords, cell), target).backward()
 
     def encoder() -> None:
         layout = torch.contiguous_format if way.textbook else torch.channels_last
         learner.model.zero_grad(set_to_none=True)
-        learner.model.encoder(batch.tensors().lr.contiguous(memory_format=layout)).mean().backward()
+        learner.model.encoder(batch.lr.contiguous(memory_format=layout)).mean().backward()
 
     def ours() -> None:
         loss, _ = gradient(objective, batch, config, "l1", ALONE)

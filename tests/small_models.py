@@ -6,8 +6,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from srno.checkpoints.build import create_model
 from srno.config import EDSRConfig, RDNConfig, SRNOConfig
-from srno.operator.build import build
 from srno.operator.grid import cell_of, make_grid
 from srno.operator.srno import SRNO
 
@@ -26,7 +26,7 @@ CONFIGS = {
 
 def random_model(config: SRNOConfig, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> SRNO:
     """A model in evaluation mode with random numbers everywhere, norms and biases included."""
-    model = cast(SRNO, build(config))
+    model = cast(SRNO, create_model(config))
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -51,13 +50,11 @@ def test_the_front_door_does_not_import_torch(code: str):
     assert done.stdout.strip() == "False", done.stderr
 
 
-def test_help_answers_in_under_half_a_second():
-    times: list[float] = []
-    for _ in range(5):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "srno", "--help"], capture_output=True, check=True)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.5
+def test_help_imports_neither_torch_nor_numpy():
+    """What makes a start slow is what it imports; the clock itself depends on what else the machine does."""
+    code = "import sys; from srno.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    done = run_python(code + "print([name for name in ('torch', 'numpy', 'PIL', 'pyvips') if name in sys.modules])")
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
 def test_every_command_has_help():

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from srno.checkpoints.catalogue import read_checkpoint
 from srno.checkpoints.native import Card, write_checkpoint
-from srno.evaluation.cache import default_cache_folder
 from srno.evaluation.datasets import find_sets
-from srno.evaluation.methods import Settings, evaluate_method, make_method
+from srno.evaluation.methods import evaluate_method, make_method
 from srno.evaluation.protocols import PROTOCOLS, parse_scales
+from srno.files import cache_folder
+from srno.upscaling.upscaler import Upscaler
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "srno" / "weights"
 DATA = (
@@ -29,15 +30,15 @@ LICENCE = "MIT; the training pictures keep their own licences (see data)"
 
 def scores(path: Path, data: Path, names: list[str], scales: str) -> dict[str, dict[str, float]]:
     """{set: {"x2": PSNR, …}}; what `srno evaluate` knows of these weights is not computed again."""
-    method = make_method(path.stem, [read_checkpoint(path)], Settings())
+    method = make_method(path.stem, [read_checkpoint(path)], Upscaler(integral="exact"))
     results: dict[str, dict[str, float]] = {}
     for name in names:
         pictures = find_sets(data / name)
         (found,) = evaluate_method(
-            method, pictures, parse_scales(scales), PROTOCOLS["benchmark"], cache=default_cache_folder()
+            method, pictures, parse_scales(scales), PROTOCOLS["benchmark"], cache=cache_folder("scores")
         )
         results[name] = {f"x{scale}": round(score.psnr, 3) for scale, score in found.mean.items()}
-        print(name, results[name], flush=True)  # noqa: T201
+        print(name, results[name], flush=True)
     return results
 
 

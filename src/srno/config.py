@@ -11,6 +11,11 @@ Lifting: TypeAlias = Literal["interpolation-free", "nearest"]
 class _Checked:
     """A record whose whole numbers are sizes or counts."""
 
+    @property
+    def only_scale(self) -> int | None:
+        """The one factor that a system can do; None for any."""
+        return None
+
     def __post_init__(self) -> None:
         for entry in fields(cast(Any, self)):
             value = getattr(self, entry.name)
@@ -44,7 +49,20 @@ class RDNConfig(_Checked):
     """G: channels that each of them adds."""
 
 
-EncoderConfig: TypeAlias = EDSRConfig | RDNConfig
+@dataclass(frozen=True, kw_only=True)
+class OwnEncoderConfig(_Checked):
+    """An encoder of the user's own: a record of its class. It is never imported; whoever loads a model gives one."""
+
+    family: ClassVar[str] = "own"
+    module: str
+    """Where its class is defined, as module:Class."""
+    channels: int
+    """Width of its features, d_e in the paper."""
+    radius: int
+    """Pixels beyond a window that its features depend on."""
+
+
+EncoderConfig: TypeAlias = EDSRConfig | RDNConfig | OwnEncoderConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +94,10 @@ class SRNOConfig(_Checked):
     @property
     def head_width(self) -> int:
         return self.d_z // self.heads
+
+    def with_encoder(self, encoder: EncoderConfig) -> "SRNOConfig":
+        """The same operator on another encoder."""
+        return replace(self, encoder=encoder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,10 +166,15 @@ class FixedScaleConfig(_Checked):
         if self.mean_shift and not isinstance(self.encoder, EDSRConfig):
             raise SRNOError("mean_shift is on; only EDSR has a mean shift")
 
+    @property
+    def only_scale(self) -> int | None:
+        """The factor that the network is for."""
+        return self.scale
+
 
 ModelConfig: TypeAlias = SRNOConfig | LIIFConfig | LTEConfig | MetaSRConfig | MLPConfig | FixedScaleConfig
 
-_ENCODERS: dict[str, type[EncoderConfig]] = {make.family: make for make in (EDSRConfig, RDNConfig)}
+_ENCODERS: dict[str, type[EncoderConfig]] = {make.family: make for make in (EDSRConfig, RDNConfig, OwnEncoderConfig)}
 _SYSTEMS: dict[str, type[ModelConfig]] = {
     make.system: make for make in (SRNOConfig, LIIFConfig, LTEConfig, MetaSRConfig, MLPConfig, FixedScaleConfig)
 }

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from small_models import CONFIGS, grid_queries, random_image, random_model
+from srno.checkpoints.build import create_model
 from srno.checkpoints.catalogue import load, read_checkpoint
 from srno.checkpoints.native import Card, Checkpoint, read_about, write_checkpoint
 from srno.config import PRESETS, ModelConfig, RDNConfig
 from srno.errors import SRNOError
-from srno.operator.build import build
 
 CARD = Card(
     name="test",
@@ -38,7 +38,7 @@ def affordable(name: str, config: ModelConfig) -> ModelConfig:
 def test_save_load_save(name: str, config: ModelConfig, tmp_path: Path) -> None:
     """Equal tensors, equal pictures, and the same bytes when written again."""
     first, second = tmp_path / "first.safetensors", tmp_path / "second.safetensors"
-    model = build(affordable(name, config)).eval()
+    model = create_model(affordable(name, config)).eval()
     write_checkpoint(Checkpoint(config=model.config, state=model.state_dict(), card=CARD), first)
     checkpoint = read_checkpoint(first)
     assert checkpoint.config == model.config
@@ -49,7 +49,7 @@ def test_save_load_save(name: str, config: ModelConfig, tmp_path: Path) -> None:
         assert torch.equal(loaded.state_dict()[key], tensor)
     image, queries = random_image(3, 2).float(), grid_queries((3, 2), (6, 4))
     with torch.no_grad():
-        assert torch.equal(loaded(image, *queries), model(image, *queries))
+        assert torch.equal(loaded.reference(image, *queries), model.reference(image, *queries))
     write_checkpoint(Checkpoint(config=loaded.config, state=loaded.state_dict(), card=checkpoint.card), second)
     assert first.read_bytes() == second.read_bytes()
     first.unlink()
@@ -119,7 +119,8 @@ def test_shipped_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(catalogue, "_weights_folder", lambda: tmp_path)
     for name in ("another", "light"):
         write_checkpoint(replace(small_checkpoint(), card=Card(name=name)), tmp_path / f"{name}.safetensors")
-    shipped = catalogue.list_models()
+    assert catalogue.list_models() == ["light", "another"]
+    shipped = catalogue.shipped_models()
     assert [model.card.name for model in shipped] == ["light", "another"]
     assert shipped[0].parameters == sum(tensor.numel() for tensor in small_checkpoint().state.values())
     assert catalogue.find("default") == tmp_path / "light.safetensors"

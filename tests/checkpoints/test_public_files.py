@@ -48,12 +48,12 @@ def test_same_function_as_the_model_it_was_made_from(config: SRNOConfig, legacy:
     image = random_image(5, 4).float()
     queries = grid_queries((5, 4), (11, 9))
     with torch.no_grad():
-        expected = model(image, *queries)
-        assert torch.equal(load(path)(image, *queries), expected)
+        expected = model.reference(image, *queries)
+        assert torch.equal(load(path).reference(image, *queries), expected)
         checkpoint = read_checkpoint(path)
         assert checkpoint.config == config
         write_checkpoint(checkpoint, tmp_path / "ours.safetensors")
-        assert torch.equal(load(tmp_path / "ours.safetensors")(image, *queries), expected)
+        assert torch.equal(load(tmp_path / "ours.safetensors").reference(image, *queries), expected)
 
 
 def test_half_precision_file(tmp_path: Path) -> None:

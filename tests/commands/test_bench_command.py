@@ -8,8 +8,7 @@ import pytest
 from commands.scoring import gentle_model, make_set, run, run_json, write_model, write_rival
 from srno.config import preset
 from srno.evaluation.forms import forms_of
-from srno.evaluation.published import load_published
-from srno.evaluation.timing import paper_name
+from srno.reproduce.published import load_published, paper_name
 
 
 def test_every_form_is_timed_and_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,8 +14,8 @@ from checkpoints.public_layout import public_content, write_public
 from commands.scoring import gentle_model, make_set, run, run_json, write_model, write_rival
 from srno.checkpoints.catalogue import read_checkpoint
 from srno.imaging.resize import matlab_bicubic, pillow_bicubic
-from srno.inference.upscaler import Upscaler
 from srno.operator.model import Model
+from srno.upscaling.upscaler import Upscaler
 
 Y = np.array([65.738, 129.057, 25.064]) / 256
 
@@ -93,7 +93,7 @@ def test_a_stopped_evaluation_goes_on(
     model = write_model(gentle_model(), tmp_path / "m.safetensors")
     tokens = ("evaluate", model, "--data", data, "--scales", "2,3")
     expected = run_json(capsys, *tokens, "--no-cache")
-    calls, real = [], Upscaler.__call__
+    calls, real = [], Upscaler.array
 
     def interrupted(self: Upscaler, *arguments: object, **keywords: object) -> object:
         if len(calls) == 4:
@@ -102,20 +102,20 @@ def test_a_stopped_evaluation_goes_on(
         return real(self, *arguments, **keywords)  # pyright: ignore[reportArgumentType]
 
     with monkeypatch.context() as patch:
-        patch.setattr(Upscaler, "__call__", interrupted)
+        patch.setattr(Upscaler, "array", interrupted)
         code, out, err = run(capsys, *tokens)
     assert (code, out, len(calls)) == (130, "", 4)
-    assert "goes on from there" in err
+    assert "continues from there" in err
     calls.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(Upscaler, "__call__", interrupted)
+        patch.setattr(Upscaler, "array", interrupted)
         content = run_json(capsys, *tokens)
     assert len(calls) == 2
     assert content["pictures"] == expected["pictures"]
     # the same weights under another name, file and card are the same model; other weights are not
     with monkeypatch.context() as patch:
         calls.clear()
-        patch.setattr(Upscaler, "__call__", interrupted)
+        patch.setattr(Upscaler, "array", interrupted)
         copy = write_model(gentle_model(), tmp_path / "copy.safetensors")
         assert run_json(capsys, "evaluate", copy, *tokens[2:])["mean"] == content["mean"]
         assert not calls
@@ -168,7 +168,9 @@ def test_the_ensemble_is_the_mean_over_flips_and_transposes(tmp_path: Path, caps
         for mirrored in (False, True):
             turned = np.rot90(lr[:, ::-1] if mirrored else lr, k)
             size = (4 * turned.shape[0], 4 * turned.shape[1])
-            sr = Upscaler(model)(np.ascontiguousarray(turned), size=size, scale=(4, 4), cell_clip=True)
+            sr = Upscaler(model=model, integral="exact").array(
+                np.ascontiguousarray(turned), size=size, scale=(4, 4), cell_clip=True
+            )
             back = np.rot90(sr, -k)
             total += back[:, ::-1] if mirrored else back
     difference = (((total / 8).clip(0, 1) - hr) @ Y)[4:-4, 4:-4]
@@ -196,7 +198,7 @@ def test_fixed_scale_networks_together(tmp_path: Path, capsys: pytest.CaptureFix
         (("nobody", "--data", "."), "no model 'nobody'"),
         (("bicubic", "--data", ".", "--scales", "two"), "--scales 'two'"),
         (("bicubic", "--data", ".", "--protocol", "other"), "--protocol 'other' is not one of benchmark, div2k"),
-        (("bicubic", "--data", ".", "--integral", "many"), "--integral 'many'"),
+        (("bicubic", "--data", ".", "--integral", "many"), "integral 'many'"),
         (("bicubic", "--data", ".", "--threads", "0"), "--threads 0"),
         (("bicubic",), "--data"),
     ],

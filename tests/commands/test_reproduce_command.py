@@ -171,7 +171,7 @@ def test_mistakes_are_one_line(
 
 
 def test_every_row_of_the_paper_is_a_preset_here() -> None:
-    from srno.evaluation.published import load_published
+    from srno.reproduce.published import load_published
 
     for names in load_published().methods.values():
         for name in names:

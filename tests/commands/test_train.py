@@ -114,7 +114,7 @@ def test_growing_by_init(capsys: pytest.CaptureFixture[str], data: Path, trained
 def test_resuming_with_a_larger_budget(capsys: pytest.CaptureFixture[str], trained: Path):
     code, _, err = run(capsys, "--resume", trained, "--steps", "3", "--device", "cpu", "--threads", "1")
     assert code == 0, err
-    assert "going on from step 2" in err
+    assert "resuming at step 2" in err
     assert "done after 3 steps" in err
     assert Run(trained).config().steps == 3
     code, _, err = run(capsys, "--resume", trained, "--device", "cpu", "--threads", "1")

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from upscaling import call, pillow, spawn
 
 from imaging.making import noise, png
 from tiny_models import write_tiny
+from upscaling import call, pillow, spawn
 
 Capture = pytest.CaptureFixture[str]
 

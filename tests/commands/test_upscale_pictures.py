@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import pyvips
 from PIL import Image
-from upscaling import BAD, ODD, call, pillow, spawn
 
 from imaging.making import noise, png
-from srno.imaging.profile import space
+from srno.imaging.icc import space
 from tiny_models import write_tiny
+from upscaling import BAD, ODD, call, pillow, spawn
 
 
 @dataclass(frozen=True)

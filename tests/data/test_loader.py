@@ -1,5 +1,5 @@
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -9,9 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils.data import DataLoader
 
 from srno.data.cache import Cache, open_cache
-from srno.data.loader import Batch, batches, usable
+from srno.data.dataset import Sample, SampleDataset, usable
+from srno.data.dataset import batches as dataset_batches
 from srno.data.samples import SampleConfig
 from srno.errors import SRNOError
 
@@ -25,22 +27,26 @@ def cache(make_folder: MakeFolder, tmp_path_factory: pytest.TempPathFactory) -> 
     return open_cache([make_folder(SIZES)], where=tmp_path_factory.mktemp("cache"))
 
 
-def assert_equal(left: Iterable[Batch], right: Iterable[Batch]) -> None:
+def batches(cache: Cache, config: SampleConfig, *, seed: int, **how: int) -> Generator[Sample]:
+    return dataset_batches(SampleDataset(cache, config, seed=seed), **how)
+
+
+def assert_equal(left: Iterable[Sample], right: Iterable[Sample]) -> None:
     for one, other in zip(left, right, strict=True):
         for array, expected in zip(one, other, strict=True):
             np.testing.assert_array_equal(array, expected)
 
 
-def joined(parts: Iterable[Batch]) -> Batch:
+def joined(parts: Iterable[Sample]) -> Sample:
     """One batch of all the samples."""
-    return Batch(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    return Sample(*(torch.cat(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def first(count: int, source: Iterable[Batch]) -> Batch:
+def first(count: int, source: Iterable[Sample]) -> Sample:
     return joined(islice(source, count))
 
 
-def pictures_of(batch: Batch) -> list[int]:
+def pictures_of(batch: Sample) -> list[int]:
     """Which picture each sample shows: its blue channel says so."""
     return [round((float(blue) + 1) * 127.5) for blue in batch.target[:, 0, 2]]
 
@@ -48,14 +54,14 @@ def pictures_of(batch: Batch) -> list[int]:
 def test_shapes_types_and_ranges(cache: Cache) -> None:
     batch = next(batches(cache, CONFIG, seed=0, batch=6))
     assert [array.shape for array in batch] == [(6, 3, 8, 8), (6, 20, 2), (6, 2), (6, 20, 3)]
-    for array in batch:
-        assert array.dtype == np.float32
-        assert array.flags.c_contiguous
-    assert np.abs(batch.coords).max() < 1
+    for tensor in batch:
+        assert tensor.dtype == torch.float32
+        assert tensor.is_contiguous()
+    assert batch.coords.abs().max() < 1
     assert batch.cell.min() >= 1
     assert batch.cell.max() <= 2
     for values in (batch.lr, batch.target):
-        bytes_ = (values.astype(float) * 0.5 + 0.5) * 255
+        bytes_ = (values.double().numpy() * 0.5 + 0.5) * 255
         np.testing.assert_allclose(bytes_, np.rint(bytes_), atol=1e-4)
         assert -1 <= values.min() < -0.7
         assert 0.7 < values.max() <= 1
@@ -63,17 +69,31 @@ def test_shapes_types_and_ranges(cache: Cache) -> None:
 
 def test_at_factor_1_the_input_is_the_target(cache: Cache) -> None:
     batch = first(6, batches(cache, SampleConfig(patch=8, points=64, r_max=1), seed=5, batch=4))
-    rows, columns = np.rint((batch.coords.transpose(2, 0, 1) + 1) * 4 - 0.5).astype(int)  # (B, n_q) each
-    samples = np.arange(24)[:, None]
-    np.testing.assert_array_equal(batch.lr.transpose(0, 2, 3, 1)[samples, rows, columns], batch.target)
-    np.testing.assert_array_equal(batch.cell, 2)
+    rows, columns = ((batch.coords.permute(2, 0, 1) + 1) * 4 - 0.5).round().long()  # (B, n_q) each
+    samples = torch.arange(24)[:, None]
+    assert torch.equal(batch.lr.permute(0, 2, 3, 1)[samples, rows, columns], batch.target)
+    assert (batch.cell == 2).all()
 
 
-def test_tensors_are_the_arrays(cache: Cache) -> None:
-    batch = next(batches(cache, CONFIG, seed=0, batch=2))
-    for tensor, array in zip(batch.tensors(), batch, strict=True):
-        assert tensor.dtype == torch.float32
-        np.testing.assert_array_equal(tensor.numpy(), array)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_anyones_data_loader_gives_the_same_samples(cache: Cache, workers: int) -> None:
+    dataset = SampleDataset(cache, replace(CONFIG, repeat=2), seed=7)
+    loader = DataLoader(dataset, batch_size=5, num_workers=workers)
+    assert len(loader) == len(dataset) // 5 == 2
+    assert_equal(loader, islice(dataset_batches(dataset, batch=5), 2))
+
+
+def test_numbers_beyond_an_epoch_belong_to_later_ones(cache: Cache) -> None:
+    dataset = SampleDataset(cache, CONFIG, seed=7)
+    later = [dataset[len(dataset) + number] for number in range(len(dataset))]
+    assert sorted(pictures_of(joined(one_by_one(later)))) == [0, 1, 2, 3, 4]
+    assert not torch.equal(later[0].coords, dataset[0].coords)
+    with pytest.raises(IndexError, match="sample -1"):
+        _ = dataset[-1]
+
+
+def one_by_one(samples: Iterable[Sample]) -> list[Sample]:
+    return [Sample(*(tensor.unsqueeze(0) for tensor in sample)) for sample in samples]
 
 
 @settings(max_examples=25, deadline=None)
@@ -98,14 +118,14 @@ def test_sample_i_is_the_same_however_it_is_reached(
     together = joined(next(rank) for _ in range(3) for rank in ranks)
     for rank in ranks:
         rank.close()
-    assert_equal([together], [Batch(*(array[start:] for array in alone))])
+    assert_equal([together], [Sample(*(array[start:] for array in alone))])
 
 
 def test_seeds_and_epochs_differ(cache: Cache) -> None:
     epochs = list(islice(batches(cache, CONFIG, seed=1, batch=5), 40))
-    assert len({batch.coords.tobytes() for batch in epochs}) == 40
+    assert len({batch.coords.numpy().tobytes() for batch in epochs}) == 40
     assert len({tuple(pictures_of(batch)) for batch in epochs}) > 20
-    assert not np.array_equal(next(batches(cache, CONFIG, seed=2, batch=5)).coords, epochs[0].coords)
+    assert not torch.equal(next(batches(cache, CONFIG, seed=2, batch=5)).coords, epochs[0].coords)
 
 
 @pytest.mark.parametrize("repeat", [1, 4])
@@ -130,7 +150,7 @@ def test_small_pictures_are_skipped_or_used_at_what_they_allow(cache: Cache) -> 
     allowed = first(8, batches(cache, replace(config, allow_small=True), seed=0, batch=10))
     smallest = np.array([min(SIZES[number]) for number in pictures_of(allowed)])
     assert set(pictures_of(allowed)) == {0, 1, 2, 3, 4}
-    sides = np.rint(24 / allowed.cell[:, 0])
+    sides = np.rint(24 / allowed.cell[:, 0].numpy())
     assert (sides <= np.minimum(smallest, 30)).all()
     assert all((sides[smallest == side] > 13).any() for side in set(smallest.tolist()))
 
@@ -158,9 +178,9 @@ def test_close_ends_the_threads(cache: Cache) -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_exception_reaches_the_consumer(cache: Cache, workers: int) -> None:
-    cut = replace(cache, data=cache.data[: cache.pictures[2].offset])
-    source = batches(cut, CONFIG, seed=0, batch=2, workers=workers)
-    with pytest.raises(ValueError, match="reshape"):
+    gone = replace(cache, folder=cache.folder / "nowhere")
+    source = batches(gone, CONFIG, seed=0, batch=2, workers=workers)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
         for _ in islice(source, 10):
             pass
     assert data_threads() == []
@@ -172,5 +192,5 @@ def test_real_pictures(tmp_path: Path) -> None:
         pytest.skip(f"no pictures in {folder}")
     cache = open_cache([folder], where=tmp_path)
     batch = next(batches(cache, SampleConfig(patch=48, points=1152, detail=1), seed=0, batch=16))
-    assert np.isfinite(batch.lr).all()
+    assert batch.lr.isfinite().all()
     assert batch.target.std() > 0.1

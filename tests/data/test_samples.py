@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from srno.data.detail import detail_map
-from srno.data.samples import Sample, SampleConfig, draw_sample, window
+from srno.data.samples import DrawnSample, SampleConfig, draw_sample, window
 from srno.errors import SRNOError
 
 Pixels = NDArray[np.uint8]
@@ -20,11 +20,11 @@ def position_picture(height: int, width: int) -> Pixels:
     return np.stack([rows, columns, np.full_like(rows, 7)], axis=-1).astype(np.uint8)
 
 
-def draw(picture: Pixels, config: SampleConfig, seed: int) -> Sample:
+def draw(picture: Pixels, config: SampleConfig, seed: int) -> DrawnSample:
     return draw_sample(picture, detail_map(picture), config, np.random.default_rng(seed))
 
 
-def pixels_of(sample: Sample, patch: int) -> tuple[int, NDArray[np.int64]]:
+def pixels_of(sample: DrawnSample, patch: int) -> tuple[int, NDArray[np.int64]]:
     """The crop's side and the pixels (n_q, 2) that the coordinates mean, which must be pixel centres."""
     n = round(2 * patch / sample.cell[0])
     assert sample.cell == pytest.approx((2 * patch / n,) * 2)
@@ -42,7 +42,7 @@ def turns(crop: Pixels) -> list[Pixels]:
     return [*flips, *(flip.swapaxes(0, 1) for flip in flips)]
 
 
-def source(picture: Pixels, sample: Sample, patch: int) -> tuple[int, Pixels]:
+def source(picture: Pixels, sample: DrawnSample, patch: int) -> tuple[int, Pixels]:
     """Number of the turn and the HR crop from which a sample of a `position_picture` must have come."""
     n, indices = pixels_of(sample, patch)
     rows, columns = sample.target[:, 0].astype(int), sample.target[:, 1].astype(int)

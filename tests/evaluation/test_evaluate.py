@@ -9,11 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from srno.errors import SRNOError
-from srno.evaluation.cache import Entry, ScoreCache, default_cache_folder
 from srno.evaluation.datasets import PictureSet, find_sets
 from srno.evaluation.evaluate import bicubic, evaluate, evaluate_sets
 from srno.evaluation.metrics import Score
 from srno.evaluation.protocols import Scale, named_protocol, parse_scales
+from srno.evaluation.scores import ScoreCache, TimedScore
+from srno.files import cache_folder
 
 Write = Callable[..., Path]
 BENCHMARK = named_protocol("benchmark")
@@ -153,7 +154,7 @@ def test_the_cache_knows_weights_protocols_scales_and_contents_apart(
 
 def test_a_damaged_entry_is_computed_again_and_infinity_survives(tmp_path: Path) -> None:
     cache, scale = ScoreCache("abc", tmp_path), Scale(2, 2)
-    entry = Entry(Score(math.inf, 1.0), 0.25)
+    entry = TimedScore(Score(math.inf, 1.0), 0.25)
     cache.put("digest", scale, BENCHMARK, entry)
     assert cache.get("digest", scale, BENCHMARK) == entry
     path = cache.path("digest", scale, BENCHMARK)
@@ -165,15 +166,15 @@ def test_a_damaged_entry_is_computed_again_and_infinity_survives(tmp_path: Path)
 def test_an_unwritable_cache_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(SRNOError, match=r"cache folder .*file cannot be written"):
-        ScoreCache("abc", tmp_path / "file").put("digest", Scale(2, 2), BENCHMARK, Entry(Score(1, 1), 0))
+        ScoreCache("abc", tmp_path / "file").put("digest", Scale(2, 2), BENCHMARK, TimedScore(Score(1, 1), 0))
 
 
 def test_the_default_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache_folder() == tmp_path / "srno" / "evaluation"
+    assert cache_folder("scores") == tmp_path / "srno" / "scores"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_cache_folder() == tmp_path / ".cache" / "srno" / "evaluation"
+    assert cache_folder("scores") == tmp_path / ".cache" / "srno" / "scores"
 
 
 def test_progress_counts_every_picture_and_scale_of_all_sets(pictures: PictureSet) -> None:

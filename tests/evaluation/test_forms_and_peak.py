@@ -12,8 +12,8 @@ from small_models import random_model
 from srno.evaluation.forms import MAP_PIXELS, forms_of, load_or_build, render_form
 from srno.evaluation.peak import PeakJob, peak_memory
 from srno.evaluation.protocols import Scale
-from srno.evaluation.published import load_published
 from srno.evaluation.timing import Contender, interleaved_minimum, make_jobs
+from srno.reproduce.published import load_published
 from tolerances import assert_close
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from srno.errors import SRNOError
 from srno.evaluation.comparison import compare, paired_difference, student_t
-from srno.evaluation.evaluate import Evaluation, Skipped
+from srno.evaluation.evaluate import Evaluation, SkippedScore
 from srno.evaluation.metrics import Score
 from srno.evaluation.protocols import Scale, named_protocol
 from srno.evaluation.tables import (
@@ -29,7 +29,7 @@ PROTOCOL = named_protocol("benchmark", border="scale+6")
 
 def evaluation(*psnr: float, model: str = "srno", data: str = "Set5", ssim: float = 0.9) -> Evaluation:
     scores = {f"{index}.png": Score(value, ssim) for index, value in enumerate(psnr)}
-    skipped = (Skipped("9.png", WIDE, "20×20 is too small"),)
+    skipped = (SkippedScore("9.png", WIDE, "20×20 is too small"),)
     return Evaluation(model, data, PROTOCOL, {TWO: scores, WIDE: {"0.png": scores["0.png"]}}, skipped, 1.5)
 
 

@@ -11,9 +11,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from small_models import CONFIGS, random_coords, random_image, random_model
+from srno.checkpoints.build import create_model
 from srno.config import SRNOConfig, preset
-from srno.operator import fused
-from srno.operator.build import build
 from srno.operator.grid import cell_of, make_grid
 from srno.operator.srno import SRNO
 from tolerances import assert_close
@@ -99,12 +98,12 @@ def cost(config: SRNOConfig, n: int, *, fast: bool) -> tuple[int, int]:
     """FLOPs of decoding n points, and the elements of the largest intermediate."""
     # autocast, which the fused decoder turns off for small matrices, does not know the meta device
     with torch.device("cpu" if fast else "meta"), torch.no_grad():
-        model = build(config)
+        model = create_model(config)
         assert isinstance(model, SRNO)
         features, image = torch.zeros(1, config.encoder.channels, 8, 8), torch.zeros(1, 3, 8, 8)
         inputs = (features, image, torch.zeros(1, n, 2), torch.ones(1, 2))
         with FlopCounterMode(display=False) as counter, LargestResult() as largest:
-            _ = fused.decode(model, *inputs) if fast else model.decode(*inputs)
+            _ = model.prepare(features, image, inputs[3])(inputs[2]) if fast else model.decode(*inputs)
     return counter.get_total_flops(), largest.elements
 
 

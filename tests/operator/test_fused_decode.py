@@ -9,9 +9,9 @@ from torch import Tensor
 from small_models import CONFIGS, random_coords, random_image, random_model
 from srno.config import SRNOConfig
 from srno.operator import fused
+from srno.operator.fused import UnitMoments
 from srno.operator.grid import cell_of
 from srno.operator.srno import SRNO
-from srno.operator.unit_moments import UnitMoments
 from tolerances import assert_close
 
 Decode = Callable[[SRNO, Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -19,6 +19,10 @@ Decode = Callable[[SRNO, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 def textbook(model: SRNO, features: Tensor, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
     return model.decode(features, image, coords, cell)
+
+
+def rearranged(model: SRNO, features: Tensor, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+    return model.prepare(features, image, cell)(coords)
 
 
 def value_and_gradients(decode: Decode, model: SRNO) -> dict[str, Tensor]:
@@ -40,7 +44,7 @@ def value_and_gradients(decode: Decode, model: SRNO) -> dict[str, Tensor]:
 def test_value_and_gradients(config: SRNOConfig) -> None:
     model = random_model(config)
     expected = value_and_gradients(textbook, model)
-    actual = value_and_gradients(fused.decode, model)
+    actual = value_and_gradients(rearranged, model)
     for name, tensor in expected.items():
         assert tensor.abs().max() > 0, f"{name} has no gradient to compare"
         assert_close(actual[name], tensor)
@@ -54,7 +58,7 @@ def test_weights_of_any_dtype(dtype: torch.dtype) -> None:
         features = model.encoder(image)
         expected = model.decode(features, image, coords, cell)
         narrow = (features.to(dtype), image.to(dtype), coords.float(), cell.float())
-        answer = fused.decode(model.to(dtype), *narrow)
+        answer = rearranged(model.to(dtype), *narrow)
     assert answer.dtype == dtype
     assert_close(answer, expected)
 
@@ -62,17 +66,17 @@ def test_weights_of_any_dtype(dtype: torch.dtype) -> None:
 def test_head_without_variance() -> None:
     """A head whose keys are all equal gives numbers, not NaN, both ways."""
     model = random_model(CONFIGS["edsr"])
-    for parameter in model.galerkin_layers()[0].key.parameters():
+    for parameter in model.kernel_layers()[0].key.parameters():
         parameter.data[:4] = 0
     expected = value_and_gradients(textbook, model)
-    actual = value_and_gradients(fused.decode, model)
+    actual = value_and_gradients(rearranged, model)
     for name, tensor in expected.items():
         assert tensor.isfinite().all()
         assert_close(actual[name], tensor)
 
 
 def test_moments_are_additive_over_chunks() -> None:
-    layer = random_model(CONFIGS["edsr"]).galerkin_layers()[0]
+    layer = random_model(CONFIGS["edsr"]).kernel_layers()[0]
     z = torch.randn(2, 30, 12, dtype=torch.float64)
     whole = fused.moments(layer, z)
     parts = fused.moments(layer, z[:, :7]) + fused.moments(layer, z[:, 7:])
@@ -81,7 +85,7 @@ def test_moments_are_additive_over_chunks() -> None:
 
 def test_moments_of_points_without_variance() -> None:
     """Where k and v vanish the norm has no direction: the gradient is that of a division by ε, and finite."""
-    layer = random_model(CONFIGS["edsr"]).galerkin_layers()[0]
+    layer = random_model(CONFIGS["edsr"]).kernel_layers()[0]
     z = torch.zeros(1, 5, 12, dtype=torch.float64, requires_grad=True)
     with torch.no_grad():
         for linear in (layer.key, layer.value):
@@ -95,7 +99,7 @@ def test_moments_of_points_without_variance() -> None:
 
 
 def test_gradient_of_the_moments() -> None:
-    layer = random_model(CONFIGS["edsr"]).galerkin_layers()[0]
+    layer = random_model(CONFIGS["edsr"]).kernel_layers()[0]
     z = torch.randn(2, 6, 12, dtype=torch.float64, requires_grad=True)
     weight, bias = (a.detach().requires_grad_() for a in fused.centred_key_value(layer))
     assert torch.autograd.gradcheck(lambda *a: UnitMoments.apply(*a, layer.heads), (z, weight, bias))

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
+from srno.checkpoints.build import create_model
 from srno.config import preset
-from srno.operator.build import build
 
 
 def counts(name: str) -> tuple[int, int]:
     """Parameters of the whole model, and of what stands on the encoder."""
     with torch.device("meta"):
-        model = build(preset(name))
+        model = create_model(preset(name))
     whole = sum(parameter.numel() for parameter in model.parameters())
     return whole, whole - sum(parameter.numel() for parameter in model.encoder.parameters())
 
@@ -46,6 +46,6 @@ def test_nearest_lifting_is_narrower() -> None:
 
 def test_edsr_encoder() -> None:
     with torch.device("meta"):
-        encoder = build(preset("edsr-baseline")).encoder
+        encoder = create_model(preset("edsr-baseline")).encoder
     weights = sum(parameter.numel() for name, parameter in encoder.named_parameters() if name.endswith("weight"))
     assert weights == 1_218_240

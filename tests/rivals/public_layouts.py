@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from srno.config import EncoderConfig, FixedScaleConfig, LIIFConfig, LTEConfig, MetaSRConfig, RDNConfig
-from srno.rivals.fused import Rival
+from srno.operator.model import Model
 
 MEAN = torch.tensor([0.4488, 0.4371, 0.4040])
 
 
-def as_public(model: Rival, name: str) -> dict[str, Any]:
+def as_public(model: Model, name: str) -> dict[str, Any]:
     """{'model': {'name', 'args', 'sd'}, …} for a system's public name."""
     state = model.state_dict()
     names = encoder_names(model.config.encoder)

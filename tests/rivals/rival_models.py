@@ -6,7 +6,7 @@ import torch
 
 from small_models import EDSR, RDN, random_model
 from srno.config import FixedScaleConfig, LIIFConfig, LTEConfig, MetaSRConfig, MLPConfig, ModelConfig
-from srno.rivals.fused import Rival
+from srno.operator.model import Model
 
 POINTWISE: dict[str, ModelConfig] = {
     "liif": LIIFConfig(encoder=EDSR, width=9, depth=3),
@@ -29,6 +29,6 @@ FIXED: dict[str, ModelConfig] = {
 CONFIGS = POINTWISE | FIXED
 
 
-def random_rival(config: ModelConfig, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> Rival:
+def random_rival(config: ModelConfig, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> Model:
     """A rival in evaluation mode with random numbers everywhere, biases included."""
     return cast(Any, random_model)(config, seed=seed, dtype=dtype).to(dtype)

@@ -14,10 +14,10 @@ from torch import Tensor
 from small_models import grid_queries, random_coords, random_image
 from srno.config import FixedScaleConfig, LIIFConfig, LTEConfig, MetaSRConfig, ModelConfig
 from srno.operator.grid import cell_of
-from srno.rivals.fused import Rival
+from srno.operator.model import Model
 
 
-def loops(model: Rival, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+def loops(model: Model, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
     """What the loops say, picture by picture, for coords (B, n, 2)."""
     tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     match model.config:
@@ -35,7 +35,7 @@ def loops(model: Rival, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
     return torch.from_numpy(np.stack([evaluate(tensors, *item) for item in items]))
 
 
-def assert_agrees(model: Rival, image: Tensor, coords: Tensor, cell: Tensor) -> None:
+def assert_agrees(model: Model, image: Tensor, coords: Tensor, cell: Tensor) -> None:
     with torch.no_grad():
         answer = model(image, coords, cell)
     torch.testing.assert_close(answer, loops(model, image, coords, cell), rtol=0, atol=1e-9)

@@ -18,8 +18,8 @@ from srno.checkpoints.public import read_public
 from srno.config import EDSRConfig, FixedScaleConfig, ModelConfig
 from srno.errors import SRNOError
 from srno.operator.grid import cell_of, make_grid, pixel_centres
+from srno.operator.model import Model
 from srno.rivals.fixed import FixedScale
-from srno.rivals.fused import Rival, prepare, prepare_maps
 from srno.rivals.lte import LTE
 
 PUBLIC = [
@@ -42,9 +42,9 @@ def test_parity_with_public_code(parity_folder: Path, system: str, picture: int)
     cell = cell_of(size[0] / lr_size[0], size[1] / lr_size[1])
     with torch.no_grad():
         features = model.encoder(image)
-        forms = [model(image, coords, cell), prepare(model, features, image, cell)(coords)]
+        forms = [model.reference(image, coords, cell), model.prepare(features, image, cell)(coords)]
         if isinstance(model, LTE):
-            maps = prepare_maps(model, features, image, cell)(*(pixel_centres(n) for n in size))
+            maps = model.prepare_maps(features, image, cell)(*(pixel_centres(n) for n in size))
             forms.append(maps.flatten(2).transpose(1, 2))
     for rgb in forms:
         assert (rgb.reshape(*size, 3) * 0.5 + 0.5 - expected).abs().max() < 1e-5
@@ -76,7 +76,7 @@ def test_saved_and_loaded_and_saved_is_the_same_file(tmp_path: Path, config: Mod
     assert first.read_bytes() == second.read_bytes()
 
 
-def assert_same(checkpoint: Checkpoint, model: Rival) -> None:
+def assert_same(checkpoint: Checkpoint, model: Model) -> None:
     """The same config and the same function, bit by bit."""
     assert checkpoint.config == model.config
     dtype = next(model.parameters()).dtype

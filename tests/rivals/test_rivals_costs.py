@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from srno.checkpoints.build import create_model
 from srno.config import preset
-from srno.operator.build import build
 from srno.operator.grid import cell_of, make_grid
 
 PARAMETERS = {
@@ -34,7 +34,7 @@ GFLOPS = {
 @pytest.mark.parametrize(("name", "parameters"), PARAMETERS.items())
 def test_parameters_to_the_digit(name: str, parameters: int) -> None:
     with torch.device("meta"):
-        model = build(preset(name))
+        model = create_model(preset(name))
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
@@ -47,6 +47,7 @@ def test_decoders_differ_but_not_the_encoder(system: str) -> None:
 @pytest.mark.parametrize(("name", "gflops"), GFLOPS.items())
 def test_flops_of_the_paper(name: str, gflops: tuple[float, float]) -> None:
     with torch.device("meta"), FlopCounterMode(display=False) as counter, torch.no_grad():
-        build(preset(name))(torch.empty(1, 3, 128, 128), make_grid(128, 128).unsqueeze(0), cell_of(1, 1))
+        model = create_model(preset(name))
+        model.reference(torch.empty(1, 3, 128, 128), make_grid(128, 128).unsqueeze(0), cell_of(1, 1))
     for expected in gflops:
         assert counter.get_total_flops() == pytest.approx(expected * 1e9, rel=0.005)

@@ -9,7 +9,6 @@ from rival_models import CONFIGS, POINTWISE, random_rival
 from small_models import random_coords, random_image
 from srno.config import LTEConfig, ModelConfig
 from srno.operator.grid import cell_of, pixel_centres
-from srno.rivals.fused import prepare, prepare_maps
 from srno.rivals.lte import LTE
 
 LTES = {name: config for name, config in POINTWISE.items() if isinstance(config, LTEConfig)}
@@ -24,7 +23,7 @@ def test_prepared_in_chunks_is_decode(config: ModelConfig, chunk: int, seed: int
     image, coords = random_image(5, 4, batch=2), random_coords(37, batch=2, seed=seed)
     with torch.no_grad():
         features = model.encoder(image)
-        answer = prepare(model, features, image, CELLS)
+        answer = model.prepare(features, image, CELLS)
         chunked = torch.cat([answer(part) for part in coords.split(chunk, dim=1)], dim=1)
         expected = model.decode(features, image, coords, CELLS)
     torch.testing.assert_close(chunked, expected, rtol=0, atol=1e-10)
@@ -39,10 +38,10 @@ def test_lte_plus_over_strips_is_lte_by_points(config: LTEConfig, size: tuple[in
     y, x = (pixel_centres(n) for n in size)
     with torch.no_grad():
         features = model.encoder(image)
-        answer = prepare_maps(model, features, image, CELLS)
+        answer = model.prepare_maps(features, image, CELLS)
         maps = torch.cat([answer(rows, x) for rows in y.split(2)], dim=2)
         grid = torch.stack(torch.meshgrid(y, x, indexing="ij"), dim=-1).expand(2, -1, -1, -1)
-        points = model(image, grid, CELLS)
+        points = model.reference(image, grid, CELLS)
     torch.testing.assert_close(maps, points.permute(0, 3, 1, 2), rtol=0, atol=1e-10)
 
 
@@ -54,7 +53,7 @@ def test_prepared_form_has_the_same_gradients(config: ModelConfig) -> None:
     def gradients(*, fused: bool) -> list[torch.Tensor]:
         features = model.encoder(image)
         queries = (image, coords, CELLS)
-        rgb = prepare(model, features, image, CELLS)(coords) if fused else model.decode(features, *queries)
+        rgb = model.prepare(features, image, CELLS)(coords) if fused else model.decode(features, *queries)
         return list(torch.autograd.grad(rgb.square().sum(), list(model.parameters())))
 
     for ours, expected in zip(gradients(fused=True), gradients(fused=False), strict=True):
@@ -68,12 +67,12 @@ def test_half_precision_weights_keep_coordinates(config: ModelConfig) -> None:
     image, coords = random_image(2, 900), random_coords(200)
     cell = cell_of(2.0, 2.0)
     with torch.no_grad():
-        expected = model(image.float(), coords, cell)
+        expected = model.reference(image.float(), coords, cell)
         half = model.bfloat16()
         features = half.encoder(image.bfloat16())
         for rgb in (
             half.decode(features, image.bfloat16(), coords, cell),
-            prepare(half, features, image.bfloat16(), cell)(coords),
+            half.prepare(features, image.bfloat16(), cell)(coords),
         ):
             assert rgb.dtype == torch.bfloat16
             share = (rgb.float() - expected).square().mean() / expected.var()

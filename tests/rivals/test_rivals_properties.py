@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from rival_models import CONFIGS, FIXED, POINTWISE, random_rival
 
 from small_models import EDSR, RDN, random_coords, random_image
+from srno.checkpoints.build import create_model
 from srno.config import PRESETS, FixedScaleConfig, LIIFConfig, ModelConfig, config_from_dict, config_to_dict
 from srno.errors import SRNOError
-from srno.operator.build import build
 from srno.operator.grid import cell_of, make_grid
 from srno.operator.model import Model
 from srno.rivals.fixed import FixedScale
@@ -27,7 +27,7 @@ def test_config_survives_plain_data(config: ModelConfig) -> None:
 @pytest.mark.parametrize("config", ALL.values(), ids=ALL.keys())
 def test_config_builds_a_model_of_itself(config: ModelConfig) -> None:
     with torch.device("meta"):
-        model = build(config)
+        model = create_model(config)
     assert isinstance(model, Model)
     assert model.config == config
 

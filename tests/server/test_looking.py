@@ -11,8 +11,9 @@ from PIL import Image
 from serving import P3, lifted, lines, picture, tile, tile_pixels, upload
 
 from srno.checkpoints.catalogue import load
+from srno.field.field import lift
 from srno.imaging.picture import from_float
-from srno.server.lifting import QUADRATURE
+from srno.server.tiles import QUADRATURE
 
 SIZE = (37, 23)
 
@@ -25,7 +26,7 @@ def opened(client):
 def rendered(models, data: bytes, level: tuple[int, int]) -> np.ndarray:
     """The whole picture by the engine's own words."""
     image = torch.from_numpy(np.array(Image.open(io.BytesIO(data)))).permute(2, 0, 1) / 255 * 2 - 1
-    rgb = load(models["rough"]).lift(image).render(level, integral=QUADRATURE)
+    rgb = lift(load(models["rough"]), image).render((level[1], level[0]), integral=QUADRATURE)
     return from_float((rgb.permute(1, 2, 0) * 0.5 + 0.5).numpy(), 8)
 
 

@@ -1,14 +1,11 @@
-"""Memory has a budget, and work that many want is done once."""
-
-import threading
-import time
+"""Memory has a budget."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from srno.errors import SRNOError
-from srno.server.store import Once, Store
+from srno.server.store import Store
 
 BUDGET = 100
 
@@ -36,44 +33,3 @@ def test_what_is_larger_than_the_budget_is_refused_and_nothing_goes():
     with pytest.raises(SRNOError, match="--memory"):
         store.put("b", "b", BUDGET + 1)
     assert store.get("a", str) == "a"
-
-
-def test_what_several_threads_want_is_computed_once():
-    calls: list[int] = []
-
-    def slowly(key: int) -> int:
-        calls.append(key)
-        time.sleep(0.05)
-        return key * key
-
-    once, results = Once(slowly, 4), []
-    threads = [threading.Thread(target=lambda: results.append(once(3))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [9] * 8
-    assert calls == [3]
-
-
-def test_only_the_last_few_results_are_kept():
-    calls: list[int] = []
-    once = Once(lambda key: calls.append(key) or key, 2)
-    for key in (1, 2, 1, 3, 1, 2):
-        assert once(key) == key
-    assert calls == [1, 2, 3, 2]
-
-
-def test_a_failure_is_tried_again():
-    attempts = iter([ValueError("no"), 5])
-
-    def sometimes(_key: int) -> int:
-        outcome = next(attempts)
-        if isinstance(outcome, ValueError):
-            raise outcome
-        return outcome
-
-    once = Once(sometimes, 2)
-    with pytest.raises(ValueError, match="no"):
-        once(0)
-    assert once(0) == 5

@@ -14,9 +14,9 @@ from PIL import Image
 
 from srno.checkpoints.native import read_native
 from srno.training.config import TrainConfig
-from srno.training.loop import train
+from srno.training.distributed import World
+from srno.training.loop import loop
 from srno.training.run import Run
-from srno.training.world import World
 
 Event = dict[str, Any]
 
@@ -52,7 +52,7 @@ def train_here(config: TrainConfig, folder: Path) -> list[Event]:
             run.write_log(**event)
             events.append(event)
 
-    assert train(config, run, World(0, 1, torch.device("cpu")), tell) is None
+    assert loop(config, run, World(0, 1, torch.device("cpu")), tell) is None
     return events
 
 

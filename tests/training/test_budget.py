@@ -16,14 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srno.errors import SRNOError
-from srno.training.clock import Clock
 from srno.training.config import TrainConfig
+from srno.training.distributed import World
+from srno.training.feed import open_pictures
 from srno.training.learner import Learner
-from srno.training.pictures import open_pictures
 from srno.training.recorder import FIRST, Recorder
 from srno.training.run import Run
-from srno.training.schedule import rate_factor
-from srno.training.world import World
+from srno.training.schedule import Clock, rate_factor
 from training.small_runs import make_pictures, of_kind, small_config, train_here
 
 share = st.floats(0, 1)
@@ -134,7 +133,7 @@ def test_validation_takes_a_tenth_of_the_time_at_most(tmp_path: Path):
 
 CLOCK = """
 import sys, time
-from srno.training.clock import Clock
+from srno.training.schedule import Clock
 with Clock(100) as clock:
     print("begun", flush=True)
     sys.stdin.readline()

@@ -10,9 +10,9 @@ import torch
 
 from srno.checkpoints.native import read_native
 from srno.errors import SRNOError
-from srno.training.pictures import open_pictures
+from srno.training.distributed import World
+from srno.training.feed import open_pictures
 from srno.training.run import Run
-from srno.training.world import World
 from training.small_runs import make_pictures, small_config
 
 FLAGS = (

@@ -9,10 +9,10 @@ import torch
 from PIL import Image
 
 from srno.errors import SRNOError
+from srno.training.distributed import World
 from srno.training.learner import SPIKE, Learner, Position
 from srno.training.loop import PATIENCE, ROLLBACKS, roll_back
 from srno.training.run import Run
-from srno.training.world import World
 from training.small_runs import Event, of_kind, small_config, train_here
 
 ALONE = World(0, 1, torch.device("cpu"))

@@ -8,16 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from small_models import CONFIGS, random_model
+from srno.checkpoints.build import create_model
 from srno.config import EDSRConfig, FixedScaleConfig, LIIFConfig, LTEConfig, MetaSRConfig, MLPConfig, ModelConfig
 from srno.data.cache import open_cache
-from srno.data.loader import Batch, batches
+from srno.data.dataset import Sample, SampleDataset, batches
 from srno.data.samples import SampleConfig
-from srno.operator.build import build
 from srno.operator.model import Model
-from srno.training.objective import Objective, loss_of, predict
+from srno.training.distributed import World
 from srno.training.optimisers import Average, KernelMuon, make_optimisers, set_rate, takes_muon
-from srno.training.step import choose_precision, gradient
-from srno.training.world import World
+from srno.training.step import Objective, choose_precision, gradient, loss_of
 from tolerances import assert_close
 from training.small_runs import small_config
 
@@ -36,9 +35,9 @@ SYSTEMS: dict[str, ModelConfig] = {
 
 
 @pytest.fixture(scope="module")
-def batch(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Batch:
+def batch(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Sample:
     cache = open_cache([pictures], where=tmp_path_factory.mktemp("cache"))
-    return next(batches(cache, SampleConfig(patch=8, points=30), seed=0, batch=6, workers=0))
+    return next(batches(SampleDataset(cache, SampleConfig(patch=8, points=30)), batch=6, workers=0))
 
 
 def gradients(module: nn.Module) -> dict[str, Tensor]:
@@ -47,19 +46,19 @@ def gradients(module: nn.Module) -> dict[str, Tensor]:
 
 def make(config: ModelConfig) -> Model:
     torch.manual_seed(0)
-    return build(config)
+    return create_model(config)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_the_step_is_the_textbooks(system: str, batch: Batch):
-    """Loss and every gradient as from model.forward, in double precision."""
+def test_the_step_is_the_textbooks(system: str, batch: Sample):
+    """Loss and every gradient as from model.reference, in double precision."""
     model = make(SYSTEMS[system]).double()
-    lr, coords, cell, target = (tensor.double() for tensor in batch.tensors())
-    fast = loss_of(predict(model, lr, coords, cell), target, "l1")
+    lr, coords, cell, target = (tensor.double() for tensor in batch)
+    fast = loss_of(model(lr, coords, cell), target, "l1")
     fast.backward()
     answer = gradients(model)
     model.zero_grad()
-    slow = loss_of(model(lr, coords, cell), target, "l1")
+    slow = loss_of(model.reference(lr, coords, cell), target, "l1")
     slow.backward()
     expected = gradients(model)
     assert abs(fast.item() - slow.item()) < 1e-12
@@ -69,7 +68,7 @@ def test_the_step_is_the_textbooks(system: str, batch: Batch):
 
 
 @pytest.mark.parametrize("parts", [2, 3, 6])
-def test_a_batch_in_parts_is_the_batch(parts: int, batch: Batch):
+def test_a_batch_in_parts_is_the_batch(parts: int, batch: Sample):
     objective = Objective(random_model(CONFIGS["edsr"], dtype=torch.float32))
     config = small_config(Path(), steps=1, stages="8x6x30", clip=None)
     whole = gradient(objective, batch, config, "l1", ALONE)
@@ -80,16 +79,16 @@ def test_a_batch_in_parts_is_the_batch(parts: int, batch: Batch):
         assert_close(tensor, expected[name])
 
 
-def test_unequal_parts_count_by_their_samples(batch: Batch):
+def test_unequal_parts_count_by_their_samples(batch: Sample):
     """Six samples in four parts are two, two and two or so; a process's share of a batch need not divide evenly."""
     objective = Objective(random_model(CONFIGS["edsr"], dtype=torch.float32))
-    five = Batch(*(array[:5] for array in batch))
+    five = Sample(*(array[:5] for array in batch))
     config = small_config(Path(), steps=1, stages="8x4x30", clip=None)
     whole = gradient(objective, five, config, "l1", ALONE)
     assert gradient(objective, five, replace(config, accumulate=2), "l1", ALONE) == pytest.approx(whole, rel=1e-5)
 
 
-def test_clipping(batch: Batch):
+def test_clipping(batch: Sample):
     objective = Objective(random_model(CONFIGS["edsr"], dtype=torch.float32))
     config = small_config(Path(), steps=1, clip=1e-3)
     _, norm = gradient(objective, batch, config, "l1", ALONE)
@@ -114,7 +113,7 @@ def test_rms_of_a_perfect_sample_has_a_finite_gradient():
     assert torch.equal(output.grad, torch.zeros(2, 3, 3))
 
 
-def test_half_precision_is_close(batch: Batch):
+def test_half_precision_is_close(batch: Sample):
     objective = Objective(make(SYSTEMS["srno"]))
     config = small_config(Path(), steps=1, clip=None)
     exact, _ = gradient(objective, batch, config, "l1", ALONE)

@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 from small_models import CONFIGS, random_coords, random_image, random_model
+from srno.checkpoints.build import create_model
 from srno.checkpoints.native import Card, Checkpoint
 from srno.config import EDSRConfig, FixedScaleConfig, LIIFConfig, ModelConfig, RDNConfig, SRNOConfig, preset
 from srno.errors import SRNOError
-from srno.operator.build import build
 from srno.operator.grid import cell_of
 from srno.operator.model import Model
 from srno.training.grow import grow
-from srno.training.objective import loss_of, predict
+from srno.training.step import loss_of
 
 EDSR = CONFIGS["edsr"]
 RDN = CONFIGS["rdn"]
@@ -64,13 +64,13 @@ def train_a_step(model: Model) -> list[str]:
     image, coords, cell = queries(next(model.parameters()).dtype)
     target = random_image(10, 15, batch=2, seed=5).to(image.dtype).reshape(2, 50, 9)[..., :3]
     model.zero_grad()
-    loss_of(predict(model, image, coords, cell), target, "l2").backward()
-    silent = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+    loss_of(model(image, coords, cell), target, "l2").backward()
+    dead = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.grad is not None:
                 parameter -= 0.1 * parameter.grad
-    return silent
+    return dead
 
 
 @pytest.mark.parametrize("name", GROWTHS)
@@ -91,8 +91,8 @@ def test_new_parts_can_learn(name: str):
     old, target = GROWTHS[name]
     torch.manual_seed(0)
     large = grow(as_checkpoint(random_model(old)), target)
-    silent = [set(train_a_step(large)) for _ in range(3)]
-    assert not silent[-1]
+    dead = [set(train_a_step(large)) for _ in range(3)]
+    assert not dead[-1]
 
 
 @pytest.mark.parametrize("name", GROWTHS)
@@ -138,7 +138,7 @@ def test_equal_configs_are_the_same_weights():
 )
 def test_other_systems_may_have_deeper_encoders(old: ModelConfig, new: EDSRConfig | RDNConfig):
     torch.manual_seed(0)
-    small = build(old).double()
+    small = create_model(old).double()
     large = grow(as_checkpoint(small), replace(old, encoder=new))
     with torch.no_grad():
         expected, answer = small(*queries(torch.float64)), large(*queries(torch.float64))
@@ -170,4 +170,4 @@ def test_other_systems_may_not_get_wider():
         (replace(small, encoder=EDSRConfig(channels=5, blocks=1)), "channels cannot go from 4 to 5"),
     ):
         with pytest.raises(SRNOError, match=named):
-            grow(as_checkpoint(build(small)), target)
+            grow(as_checkpoint(create_model(small)), target)

@@ -8,18 +8,16 @@ import pytest
 import torch
 from PIL import Image
 
+from srno.checkpoints.build import create_model
 from srno.commands.train import train as command
 from srno.config import preset
-from srno.data.cache import Cache
+from srno.data.cache import Cache, CachedPicture
 from srno.data.degradation import DEGRADATIONS
-from srno.data.store import Picture
-from srno.operator.build import build
-from srno.training.clock import Clock
 from srno.training.config import TrainConfig, from_json, to_json
+from srno.training.feed import hold_out, sample_config
 from srno.training.learner import Position
 from srno.training.optimisers import make_optimisers, set_rate
-from srno.training.pictures import hold_out, sample_config
-from srno.training.schedule import Budget
+from srno.training.schedule import Budget, Clock
 
 
 def parse(*tokens: str) -> TrainConfig:
@@ -34,8 +32,8 @@ def paper() -> TrainConfig:
 
 def div2k() -> Cache:
     """As many pictures as DIV2K has, none of which is ever looked at."""
-    pictures = tuple(Picture(Path(f"{i:04}.png"), 1404, 2040, 0, 0) for i in range(800))
-    return Cache(pictures, (), np.zeros(0, np.uint8))
+    pictures = tuple(CachedPicture(Path(f"{i:04}.png"), 1404, 2040, i) for i in range(800))
+    return Cache(Path(), pictures, ())
 
 
 def budget(config: TrainConfig) -> Budget:
@@ -84,7 +82,7 @@ def test_rate(paper: TrainConfig):
 
 def test_optimiser(paper: TrainConfig):
     """Adam alone with its usual averaging; no decay, clipping or average of weights; L1; fp32."""
-    optimisers = make_optimisers(build(preset("light")), paper)
+    optimisers = make_optimisers(create_model(preset("light")), paper)
     assert [type(each) for each in optimisers] == [torch.optim.Adam]
     usual = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=4e-4).param_groups[0]
     set_rate(optimisers, 1.0)

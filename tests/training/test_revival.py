@@ -9,17 +9,17 @@ import torch
 from torch import Tensor, nn
 
 from small_models import CONFIGS, random_image, random_model
+from srno.checkpoints.build import create_model
 from srno.checkpoints.native import Card, Checkpoint, write_checkpoint
 from srno.config import preset
 from srno.errors import SRNOError
-from srno.operator.build import build
 from srno.operator.edsr import EDSR, ResidualBlock
 from srno.operator.model import Model
+from srno.training.distributed import World
 from srno.training.learner import Learner
-from srno.training.loop import train
-from srno.training.revive import hold, revive, silent_units
+from srno.training.loop import loop
+from srno.training.revive import dead_units, hold, revive
 from srno.training.run import Run
-from srno.training.world import World
 from training.small_runs import Event, of_kind, small_config, train_here
 
 IMAGES = random_image(12, 11, batch=3)
@@ -38,7 +38,7 @@ def silence(model: Model, block: int, units: slice | list[int]) -> None:
 
 
 def counts(model: Model, images: Tensor) -> list[int]:
-    return [len(units) for units in silent_units(model.encoder, images)]
+    return [len(units) for units in dead_units(model.encoder, images)]
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def model() -> Model:
     return model
 
 
-def test_silent_units_are_found(model: Model):
-    found = silent_units(model.encoder, IMAGES)
+def test_dead_units_are_found(model: Model):
+    found = dead_units(model.encoder, IMAGES)
     assert found[0].tolist() == [2]
     assert found[1].tolist() == found[2].tolist() == list(range(CONFIGS["edsr"].encoder.channels))
     assert found[3].tolist() == []
@@ -131,13 +131,13 @@ def test_healthy_encoders_are_left_alone():
 
 
 def test_other_encoders_say_nothing():
-    assert silent_units(nn.Conv2d(3, 3, 1).double(), IMAGES) == []
+    assert dead_units(nn.Conv2d(3, 3, 1).double(), IMAGES) == []
 
 
 @pytest.fixture
 def half_lost(tmp_path: Path) -> Path:
     torch.manual_seed(3)
-    light = build(preset("light"))
+    light = create_model(preset("light"))
     for number in (1, 2):
         silence(light, number, slice(None))
     path = tmp_path / "half_lost.safetensors"
@@ -148,7 +148,7 @@ def half_lost(tmp_path: Path) -> Path:
 def test_a_run_tells_of_lost_blocks(half_lost: Path, pictures: Path, tmp_path: Path):
     config = small_config(pictures, init=half_lost, steps=1, hold_out=1, validation_pixels=2500)
     events = train_here(config, tmp_path / "run")
-    assert of_kind(events, "validation")[-1]["silent"] >= 96
+    assert of_kind(events, "validation")[-1]["dead"] >= 96
     (note,) = (event["text"] for event in of_kind(events, "note"))
     assert note.startswith("block 2, 3 of the encoder's 12 answers nothing any more")
     assert f"--init {tmp_path / 'run' / 'last.safetensors'} --revive" in note
@@ -159,9 +159,9 @@ def test_a_run_begins_by_reviving(half_lost: Path, pictures: Path, tmp_path: Pat
     config = small_config(pictures, init=half_lost, revive=True, steps=8, hold_out=1, validation_pixels=2500)
     run = Run(tmp_path / "run")
     events = train_here(config, run.folder)
-    assert of_kind(events, "validation")[-1]["silent"] < 48
+    assert of_kind(events, "validation")[-1]["dead"] < 48
     (note,) = (event["text"] for event in of_kind(events, "note"))
-    assert note.endswith("silent units of the encoder have fresh weights")
+    assert note.endswith("dead units of the encoder have fresh weights")
     assert int(note.split()[0]) >= 96
     state = run.load_state()
     assert state is not None
@@ -194,7 +194,7 @@ def test_fresh_filters_are_held_for_a_quarter_of_the_run(half_lost: Path, pictur
         if event["event"] == "step":
             seen.append(first_filters(run.folder))
 
-    assert train(config, run, World(0, 1, torch.device("cpu")), watch) is None
+    assert loop(config, run, World(0, 1, torch.device("cpu")), watch) is None
     seen.append(first_filters(run.folder))
     living, revived = (torch.stack(filters) for filters in zip(*seen, strict=True))
     moved = [bool((a != b).any()) for a, b in pairwise(revived)]

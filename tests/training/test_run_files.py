@@ -12,11 +12,11 @@ from rich.console import Console
 from srno.checkpoints.catalogue import load
 from srno.checkpoints.native import read_about
 from srno.errors import SRNOError
-from srno.training.pictures import hold_out, open_pictures
+from srno.training.distributed import World
+from srno.training.feed import hold_out, open_pictures
 from srno.training.plot import plot
 from srno.training.run import KEPT, Run
-from srno.training.view import View, tensorboard_writer
-from srno.training.world import World
+from srno.training.view import RunView, tensorboard_writer
 from training.small_runs import Event, make_pictures, of_kind, small_config, train_here
 
 ALONE = World(0, 1, torch.device("cpu"))
@@ -194,20 +194,20 @@ def test_tensorboard(finished: tuple[Run, list[Event]], tmp_path: Path):
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_view(finished: tuple[Run, list[Event]], tmp_path: Path, terminal: bool):
-    """On a terminal a table with everything; elsewhere lines, without control characters."""
+def test_view(finished: tuple[Run, list[Event]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool):
+    """On a terminal a bar as well; elsewhere lines, without control characters."""
     _, events = finished
     with (tmp_path / "shown").open("w") as file:
-        console = Console(file=file, force_terminal=terminal, width=100)
-        with View("light in run", console) as view:
+        console = Console(file=file, force_terminal=terminal, width=160, highlight=False)
+        monkeypatch.setattr("srno.view.Console", lambda **_: console)
+        with RunView("light in run") as view:
             view({"event": "reading", "done": 1, "of": 5})
             view({"event": "resume", "step": 3, "seconds": 62.0})
             view({"event": "rollback", "step": 2, "bad_steps": 5})
             for event in events:
                 view(event)
-        assert view.progress == 1  # after the last step of six it stood at 5/6
     shown = (tmp_path / "shown").read_text()
-    for text in ("going on from step 3, 0:01:02", "back to the state of step 2", "done after 6 steps", "x4 ", "loss"):
+    for text in ("resuming at step 3, 0:01:02", "back to the state of step 2", "done after 6 steps", "x4 "):
         assert text in shown
     assert ("\x1b" in shown) is terminal
-    assert not terminal or all(text in shown for text in ("LR pixels/s", "to go", "% of peak", "light in run"))
+    assert all(text in shown for text in ("LR pixels/s", "% of peak", "loss"))

@@ -1,16 +1,17 @@
-"""Names to weights: what the package ships, and loading by name or path."""
+"""Names to weights: what the package ships, and loading and saving by name or path."""
 
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 import torch
+from torch import nn
 
-from srno.checkpoints.native import Card, Checkpoint, read_about, read_native
+from srno.checkpoints.build import create_model
+from srno.checkpoints.native import Card, Checkpoint, read_about, read_native, write_checkpoint
 from srno.checkpoints.public import read_public
 from srno.config import ModelConfig
 from srno.errors import SRNOError
-from srno.operator.build import build
 from srno.operator.model import Model
 
 DEFAULT = "light"
@@ -27,10 +28,10 @@ class Shipped:
     @property
     def parameters(self) -> int:
         with torch.device("meta"):
-            return sum(parameter.numel() for parameter in build(self.config).parameters())
+            return sum(parameter.numel() for parameter in create_model(self.config).parameters())
 
 
-def list_models() -> list[Shipped]:
+def shipped_models() -> list[Shipped]:
     """The models that the package ships, the default first."""
     paths = sorted(_weights_folder().glob("*.safetensors"), key=lambda path: (path.stem != DEFAULT, path.stem))
     shipped: list[Shipped] = []
@@ -38,6 +39,16 @@ def list_models() -> list[Shipped]:
         config, card = read_about(path)
         shipped.append(Shipped(path=path, config=config, card=card))
     return shipped
+
+
+def list_models() -> list[str]:
+    """Names of the models that the package ships, the default first.
+
+    >>> import srno
+    >>> "light" in srno.list_models()
+    True
+    """
+    return [model.path.stem for model in shipped_models()]
 
 
 def find(name_or_path: str | Path) -> Path:
@@ -64,9 +75,32 @@ def read_checkpoint(path: Path) -> Checkpoint:
     return read_native(path) if start[8:9] == b"{" else read_public(path)
 
 
-def load(name_or_path: str | Path, *, device: torch.device | str = "cpu") -> Model:
-    """A model by shipped name, `default`, or path, ready to evaluate."""
-    return read_checkpoint(find(name_or_path)).model().to(device)
+def load(
+    name_or_path: str | Path = "default", *, device: torch.device | str = "cpu", encoder: nn.Module | None = None
+) -> Model:
+    """Load a model in evaluation mode: a shipped name, `default`, or the path of a checkpoint, ours or public.
+
+    `encoder` is an instance of your own encoder where the model was saved with one; no code named in a file is run.
+
+    >>> import srno
+    >>> srno.load("default").training
+    False
+    """
+    return read_checkpoint(find(name_or_path)).model(encoder).to(device)
+
+
+def save(model: Model, path: str | Path, *, card: Card | None = None) -> None:
+    """Write a model as safetensors with its config and a card (name, licence, data, recipe, results).
+
+    >>> import srno, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> srno.save(srno.create_model("light"), path)
+    >>> srno.load(path).config == srno.preset("light")
+    True
+    """
+    path = Path(path)
+    checkpoint = Checkpoint(config=model.config, state=model.state_dict(), card=card or Card(name=path.stem))
+    write_checkpoint(checkpoint, path)
 
 
 def _weights_folder() -> Path:

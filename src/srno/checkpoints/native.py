@@ -1,9 +1,6 @@
 """Our checkpoint format: safetensors, with the config and a card as JSON in its metadata."""
 
 import json
-import os
-import tempfile
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -11,11 +8,13 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
-from srno.config import ModelConfig, config_from_dict, config_to_dict
+from srno.checkpoints.build import create_model
+from srno.config import ModelConfig, OwnEncoderConfig, config_from_dict, config_to_dict
 from srno.errors import SRNOError
-from srno.operator.build import build
+from srno.files import write_atomically
+from srno.operator.encoder import describe_encoder, missing
 from srno.operator.model import Model
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -44,21 +43,43 @@ class Checkpoint:
     state: dict[str, Tensor]
     card: Card
 
-    def model(self) -> Model:
-        """The model in evaluation mode, in fp32 unless the file holds more than that."""
+    def model(self, encoder: nn.Module | None = None) -> Model:
+        """Make the model in evaluation mode, in fp32 unless the file holds more than that.
+
+        `encoder` is the user's own where the config names one; its weights are replaced by those of the file.
+        """
+        self._check_encoder(encoder)
         with torch.device("meta"):
-            model = build(self.config)
+            model = create_model(self.config, encoder=encoder)
         wide = {
             name: tensor.to(torch.promote_types(tensor.dtype, torch.float32)) for name, tensor in self.state.items()
         }
-        model.load_state_dict(wide, assign=True)
+        try:
+            model.load_state_dict(wide, assign=True)
+        except RuntimeError as error:  # our own encoders were checked when the file was read
+            raise SRNOError(f"encoder: the weights do not fit it ({' '.join(str(error).split())})") from None
         return model.requires_grad_(True).eval()
+
+    def _check_encoder(self, encoder: nn.Module | None) -> None:
+        config = self.config.encoder
+        if not isinstance(config, OwnEncoderConfig):
+            if encoder is not None:
+                raise SRNOError(f"encoder: this model brings its own, {config.family}; leave encoder out")
+        elif encoder is None:
+            raise SRNOError(missing(config.module))
+        elif (found := describe_encoder(encoder)) != config:
+            raise SRNOError(
+                f"encoder: this model needs {config.module} with {config.channels} channels and radius "
+                f"{config.radius}; {found.module} has {found.channels} and {found.radius}"
+            )
 
 
 def check_state(config: ModelConfig, state: dict[str, Tensor], source: object) -> None:
     """Refuse tensors that do not fit the config, naming the first that does not."""
     with torch.device("meta"):
-        expected = build(config).state_dict()
+        expected = create_model(config).state_dict()
+    if isinstance(config.encoder, OwnEncoderConfig):  # what is in it is known to its owner alone
+        state = {name: tensor for name, tensor in state.items() if not name.startswith("encoder.")}
     for name in sorted(expected.keys() - state.keys()):
         raise SRNOError(f"{source}: tensor {name} is missing")
     for name in sorted(state.keys() - expected.keys()):
@@ -83,26 +104,6 @@ def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
         write_atomically(path, save(tensors, metadata={"srno": json.dumps(about, sort_keys=True)}))
     except OSError as error:
         raise SRNOError(f"{path}: cannot be written ({error.strerror})") from None
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Put `content` at `path` by way of a temporary file beside it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 def _read_about(path: Path, metadata: dict[str, str] | None) -> tuple[ModelConfig, Card]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from srno.commands.options import find_data
+from srno.commands.options import find_data, set_threads
 from srno.commands.output import save, say, show, watch
 from srno.errors import SRNOError
 
 if TYPE_CHECKING:
-    from srno.evaluation.published import Published
-    from srno.evaluation.timing import Job, Timing
+    from srno.evaluation.timing import TimedRender, Timing
+    from srno.reproduce.published import Published
 
 MODELS = ("edsr-baseline", "liif/edsr-baseline", "lte/edsr-baseline")
 
@@ -57,16 +57,14 @@ def bench(
 
     from srno.evaluation.datasets import read_size
     from srno.evaluation.protocols import parse_scales
-    from srno.evaluation.published import load_published
     from srno.evaluation.timing import SYNTHETIC, make_jobs
     from srno.evaluation.timing import bench as measure
-    from srno.inference.device import choose_device
-    from srno.inference.memory import parse_memory
+    from srno.field.machine import choose_device, parse_memory
+    from srno.reproduce.published import load_published, paper_name
 
     if repeats < 1:
         raise SRNOError(f"--repeats {repeats}: give at least 1")
-    if threads is not None:
-        torch.set_num_threads(threads)
+    set_threads(threads)
     pictures = [picture for each in find_data(data) for picture in each.pictures] if data else []
     jobs = make_jobs([read_size(picture.path) for picture in pictures] or SYNTHETIC, parse_scales(scales))
     place, published = choose_device(device), load_published()
@@ -74,7 +72,6 @@ def bench(
         rows = measure(
             models or MODELS,
             jobs,
-            published,
             repeats=repeats,
             memory=None if memory is None else parse_memory(memory),
             device=str(place),
@@ -82,8 +79,12 @@ def bench(
         )
     where = f"{place}, {torch.get_num_threads()} threads" if place.type == "cpu" else str(place)
     words = f"{_describe(jobs, data)} on {where}; mean over pictures of the least of {repeats}, models in turn."
-    content = {"conditions": words, "rows": [row.to_dict() for row in rows]}
-    texts = {"json": json.dumps(content, indent=2, ensure_ascii=False) + "\n", "md": _markdown(rows, words, published)}
+    names = {(row.model, row.form): paper_name(row.config, row.form, published) for row in rows}
+    content = {"conditions": words, "rows": [row.to_dict() | {"method": names[row.model, row.form]} for row in rows]}
+    texts = {
+        "json": json.dumps(content, indent=2, ensure_ascii=False) + "\n",
+        "md": _markdown(rows, words, names, published),
+    }
     if as_json:
         sys.stdout.write(texts["json"])
     else:
@@ -92,7 +93,7 @@ def bench(
         say("saved " + ", ".join(map(str, save(out, "bench", texts))))
 
 
-def _describe(jobs: "list[Job]", data: list[Path] | None) -> str:
+def _describe(jobs: "list[TimedRender]", data: list[Path] | None) -> str:
     scales = list(dict.fromkeys(job.scale for job in jobs))
     sizes = [f"{job.size[1]}×{job.size[0]}" for job in jobs if job.scale == scales[0]]
     which = ", ".join(folder.name for folder in data) if data else "synthetic"
@@ -100,7 +101,9 @@ def _describe(jobs: "list[Job]", data: list[Path] | None) -> str:
     return f"{len(sizes)} pictures ({which}: {listed} at ×{scales[0]})"
 
 
-def _markdown(rows: "list[Timing]", words: str, published: "Published") -> str:
+def _markdown(
+    rows: "list[Timing]", words: str, names: "dict[tuple[str, str], str | None]", published: "Published"
+) -> str:
     from srno.evaluation.forms import DESCRIPTIONS
     from srno.evaluation.tables import NOTHING, markdown_table
 
@@ -118,7 +121,7 @@ def _markdown(rows: "list[Timing]", words: str, published: "Published") -> str:
             f"{1e3 * row.mean:.0f}",
             f"{1e6 * row.pixel_seconds:.1f}",
             f"{row.peak / 1e6:.0f}",
-            f"{times[row.method]:g}" if row.method else NOTHING,
+            f"{times[name]:g}" if (name := names[row.model, row.form]) else NOTHING,
         ]
         for row in rows
     ]

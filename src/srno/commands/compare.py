@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from srno.commands.options import EngineFlags, ProtocolFlags, find_data
+from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
 from srno.commands.output import save, say, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import Protocol, Scale, parse_scales
 
 if TYPE_CHECKING:
-    from srno.evaluation.datasets import Picture, PictureSet
+    from srno.evaluation.datasets import PictureSet, SetPicture
     from srno.evaluation.evaluate import Evaluation
     from srno.evaluation.methods import Method
 
@@ -22,7 +22,8 @@ def compare(
     data: Annotated[list[Path], Parameter(negative_iterable="")],
     scales: str = "2,3,4",
     protocol: Annotated[ProtocolFlags, Parameter(name="*")] = ProtocolFlags(),  # noqa: B008 (frozen)
-    engine: Annotated[EngineFlags, Parameter(name="*")] = EngineFlags(),  # noqa: B008 (frozen)
+    upscaler: Annotated[EvaluationFlags, Parameter(name="*")] = EvaluationFlags(),  # noqa: B008 (frozen)
+    threads: int | None = None,
     out: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
     cache: bool = True,
@@ -42,6 +43,8 @@ def compare(
         A set (HR/, perhaps LR_bicubic/X2 …), a folder of pictures, or a parent of such; may be given several times.
     scales
         Factors, such as 2,3,6.6,2x3 (width×height).
+    threads
+        CPU threads; all cores unless given.
     out
         Save the table as JSON, Markdown and CSV: OUT.json …, or into OUT where that is a folder.
     as_json
@@ -58,16 +61,17 @@ def compare(
         What to look into, LEFT,TOP,WIDTH,HEIGHT in pixels of the truth, several with ; between; where the errors are
         largest unless given.
     """
-    from srno.evaluation.cache import default_cache_folder
     from srno.evaluation.comparison import compare as set_beside
     from srno.evaluation.methods import evaluate_method, find_methods
     from srno.evaluation.tables import comparison_csv, comparison_json, comparison_markdown
+    from srno.files import cache_folder
 
     if len(models) < 2:
         raise SRNOError("compare needs two models or more, such as: srno compare default bicubic --data Set5")
+    set_threads(threads)
     wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
-    methods = find_methods(models, engine.resolve())
-    folder = default_cache_folder() if cache else None
+    methods = find_methods(models, upscaler)
+    folder = cache_folder("scores") if cache else None
     by_method: list[tuple[Evaluation, ...]] = []
     for method in methods:
         with watch(method.name) as progress:
@@ -90,11 +94,11 @@ def compare(
 
 
 def _draw(
-    panel: Path, methods: "list[Method]", picture: "Picture", scale: Scale, protocol: Protocol, boxes: str | None
+    panel: Path, methods: "list[Method]", picture: "SetPicture", scale: Scale, protocol: Protocol, boxes: str | None
 ) -> None:
-    from srno.analysis.exhibit import make_exhibit, parse_boxes
-    from srno.analysis.panel import draw_panel, save_panel
     from srno.evaluation.datasets import reason_to_skip
+    from srno.reproduce.exhibit import make_exhibit, parse_boxes
+    from srno.reproduce.panel import draw_panel, save_panel
 
     if reason := reason_to_skip(picture, scale, protocol):
         raise SRNOError(f"--panel {panel}: {picture.name} at ×{scale}: {reason}")
@@ -104,7 +108,7 @@ def _draw(
     say(f"drew {panel}")
 
 
-def _find_picture(sets: "list[PictureSet]", name: str | None) -> "Picture":
+def _find_picture(sets: "list[PictureSet]", name: str | None) -> "SetPicture":
     """By file name, stem, or set/name."""
     pictures = {f"{each.name}/{picture.name}": picture for each in sets for picture in each.pictures}
     if name is None:

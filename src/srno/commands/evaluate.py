@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from srno.commands.options import EngineFlags, ProtocolFlags, find_data
+from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
 from srno.commands.output import save, say, show, watch
 
 
@@ -17,7 +17,8 @@ def evaluate(
     data: Annotated[list[Path], Parameter(negative_iterable="")],
     scales: str = "2,3,4",
     protocol: Annotated[ProtocolFlags, Parameter(name="*")] = ProtocolFlags(),  # noqa: B008 (frozen)
-    engine: Annotated[EngineFlags, Parameter(name="*")] = EngineFlags(),  # noqa: B008 (frozen)
+    upscaler: Annotated[EvaluationFlags, Parameter(name="*")] = EvaluationFlags(),  # noqa: B008 (frozen)
+    threads: int | None = None,
     out: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
     cache: bool = True,
@@ -34,6 +35,8 @@ def evaluate(
         A set (HR/, perhaps LR_bicubic/X2 …), a folder of pictures, or a parent of such; may be given several times.
     scales
         Factors, such as 2,3,6.6,2x3 (width×height).
+    threads
+        CPU threads; all cores unless given.
     out
         Save the result as JSON, Markdown and CSV: OUT.json …, or into OUT where that is a folder.
     as_json
@@ -41,15 +44,16 @@ def evaluate(
     cache
         Use and remember known scores.
     """
-    from srno.evaluation.cache import default_cache_folder
     from srno.evaluation.methods import evaluate_method, find_method
     from srno.evaluation.protocols import parse_scales
     from srno.evaluation.tables import csv_text, json_text, markdown
+    from srno.files import cache_folder
 
+    set_threads(threads)
     wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
-    method = find_method(model, engine.resolve())
+    method = find_method(model, upscaler)
     with watch(method.name) as progress:
-        folder = default_cache_folder() if cache else None
+        folder = cache_folder("scores") if cache else None
         evaluations = evaluate_method(method, sets, wanted, rules, cache=folder, progress=progress)
     texts = {"json": json_text(evaluations), "md": markdown(evaluations), "csv": csv_text(evaluations)}
     if as_json:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
-from rich.console import Console
 
-from srno.commands.options import EngineFlags, ProtocolFlags, find_data
+from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
 from srno.commands.output import STOPPED, save, say, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import parse_scales
@@ -30,7 +29,8 @@ def miniature(
     seeds: int = 2,
     scales: str = "2,3,4,6,8",
     protocol: Annotated[ProtocolFlags, Parameter(name="*")] = ProtocolFlags(),  # noqa: B008 (frozen)
-    engine: Annotated[EngineFlags, Parameter(name="*")] = EngineFlags(),  # noqa: B008 (frozen)
+    threads: int | None = None,
+    upscaler: Annotated[EvaluationFlags, Parameter(name="*")] = EvaluationFlags(),  # noqa: B008 (frozen)
 ) -> None:
     """The paper's comparison in small: train SRNO, its ablations and the other decoders alike, and score them.
 
@@ -54,20 +54,21 @@ def miniature(
         Runs of each model.
     scales
         Factors to score at.
+    threads
+        CPU threads; all cores unless given.
     """
-    import torch
-
-    from srno.evaluation.cache import default_cache_folder
-    from srno.training.miniature import Miniature, begin, members, train_member
-    from srno.training.miniature_table import score_member, table, to_dict
-    from srno.training.world import World
+    from srno.field.machine import choose_device
+    from srno.files import cache_folder
+    from srno.reproduce.miniature import Miniature, begin, members, score_member, table, to_dict, train_member
+    from srno.training.distributed import World
 
     if seeds < 1:
         raise SRNOError(f"--seeds {seeds}: give at least 1")
-    wanted, rules, sets, settings = parse_scales(scales), protocol.resolve(), find_data(data), engine.resolve()
+    set_threads(threads)
+    wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
     everyone = members(preset)
     asked = Miniature(minutes=minutes, base=preset, data=tuple(str(path.resolve()) for path in train), stages=stages)
-    world = World(0, 1, torch.device(settings.device))
+    world = World(0, 1, choose_device(upscaler.device))
     try:
         plan = begin(asked, out, world, _view)
         say(f"{plan.steps} steps for each of {len(everyone)} models and {seeds} seeds")
@@ -77,9 +78,9 @@ def miniature(
     except KeyboardInterrupt:
         say("srno: stopped; the same command goes on from there")
         raise SystemExit(STOPPED) from None
-    cache = default_cache_folder()
+    cache = cache_folder("scores")
     results = [
-        score_member(member, range(seeds), out, sets, wanted, rules, settings=settings, cache=cache, watch=watch)
+        score_member(member, range(seeds), out, sets, wanted, rules, upscaler=upscaler, cache=cache, watch=watch)
         for member in everyone
     ]
     text = table(results, plan, rules)
@@ -91,9 +92,9 @@ def miniature(
 @contextmanager
 def _view(title: str, run: "Run") -> "Generator[Tell]":
     """Show a run on stderr and log it."""
-    from srno.training.view import View
+    from srno.training.view import RunView
 
-    with View(title, Console(stderr=True)) as view:
+    with RunView(title) as view:
 
         def tell(event: dict[str, Any]) -> None:
             if event["event"] != "reading":

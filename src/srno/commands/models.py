@@ -17,9 +17,9 @@ def models(*, as_json: Annotated[bool, Parameter(name="--json", negative="")] = 
     as_json
         Print JSON instead of a table.
     """
-    from srno.checkpoints.catalogue import DEFAULT, list_models
+    from srno.checkpoints.catalogue import DEFAULT, shipped_models
 
-    shipped = list_models()
+    shipped = shipped_models()
     if as_json:
         rows = [
             {"name": model.path.stem, "parameters": model.parameters, "default": model.path.stem == DEFAULT}

@@ -1,5 +1,7 @@
 """Flags that several commands share, and what they stand for."""
 
+import importlib
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,10 +10,12 @@ from cyclopts import Parameter
 
 from srno.errors import SRNOError
 from srno.evaluation.protocols import LRSource, Protocol, named_protocol
+from srno.upscaling.upscaler import AlphaBy, Upscaler
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from srno.evaluation.datasets import PictureSet
-    from srno.evaluation.methods import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,40 +49,40 @@ class ProtocolFlags:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineFlags:
-    """How models are evaluated."""
+class EvaluationFlags(Upscaler):
+    """How models are evaluated: the settings of `srno upscale`, exact and in the weights' precision unless given."""
 
+    model: Annotated[str, Parameter(parse=False)] = "default"
+    alpha: Annotated[AlphaBy, Parameter(parse=False)] = "operator"
     ensemble: Annotated[bool, Parameter(negative="")] = False
-    """Mean over the eight flips and transposes of the picture, at eight times the work."""
-    integral: str = "exact"
-    """Kernel integral over every output pixel (exact), or from this many of them."""
-    memory: str | None = None
-    """Memory to work in, such as 2G; results do not depend on it."""
-    device: str = "auto"
-    """auto, cpu, cuda or mps."""
-    threads: int | None = None
-    """CPU threads; all cores unless given."""
+    """Mean over the eight flips and rotations: slightly better, eight times slower."""
+    integral: str | int = "exact"
+    """Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072."""
 
-    def resolve(self) -> "Settings":
-        """Settings for the evaluation; the number of threads is set here."""
-        import torch
 
-        from srno.evaluation.methods import Settings
-        from srno.inference.device import choose_device
-        from srno.inference.memory import parse_memory
+def import_encoder(text: str) -> "nn.Module":
+    """Make the encoder that the user names as MODULE:CLASS; modules in the current folder are found too."""
+    module, colon, name = text.partition(":")
+    if not colon:
+        raise SRNOError(f"--encoder {text!r}: write MODULE:CLASS, such as mynets:Tiny")
+    sys.path.insert(0, "")
+    try:
+        return getattr(importlib.import_module(module), name)()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise SRNOError(f"--encoder {text!r}: {error}") from None
+    finally:
+        sys.path.remove("")
 
-        if self.threads is not None:
-            if self.threads < 1:
-                raise SRNOError(f"--threads {self.threads}: give at least 1")
-            torch.set_num_threads(self.threads)
-        if self.integral != "exact" and not (self.integral.isdigit() and int(self.integral) > 0):
-            raise SRNOError(f"--integral {self.integral!r}: write exact, or a number of points such as 16384")
-        return Settings(
-            integral="exact" if self.integral == "exact" else int(self.integral),
-            ensemble=self.ensemble,
-            memory=None if self.memory is None else parse_memory(self.memory),
-            device=str(choose_device(self.device)),
-        )
+
+def set_threads(threads: int | None) -> None:
+    """Use so many CPU threads; all cores unless given."""
+    import torch
+
+    if threads is None:
+        return
+    if threads < 1:
+        raise SRNOError(f"--threads {threads}: give at least 1")
+    torch.set_num_threads(threads)
 
 
 def find_data(folders: list[Path]) -> "list[PictureSet]":

@@ -7,17 +7,10 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markdown import Markdown
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from srno.errors import SRNOError
-from srno.evaluation.evaluate import Progress as Report
+from srno.evaluation.evaluate import Report
+from srno.view import View
 
 SUFFIXES = frozenset({".json", ".md", ".csv"})
 STOPPED = 130
@@ -57,26 +50,15 @@ def say(text: str) -> None:
 
 @contextmanager
 def watch(title: str) -> Generator[Report]:
-    """A progress bar with the time that is left; stopping in the middle is no accident and loses nothing."""
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    )
-    task = bar.add_task(title, total=None)
-
-    def report(done: int, total: int, picture: str) -> None:
-        bar.update(task, completed=done, total=total, description=f"{title}: {picture}")
-
+    """Show a bar with the time that is left. Ctrl-C is no error: what is finished is cached."""
     try:
-        with bar:
+        with View() as view:
+            bar = view.add(title, total=None)
+
+            def report(done: int, total: int, picture: str) -> None:
+                view.update(bar, done, text=f"{title}: {picture}", total=total)
+
             yield report
     except KeyboardInterrupt:
-        say("srno: stopped; what is done is remembered, and the same command goes on from there")
+        say("srno: stopped; what is done is cached, and the same command continues from there")
         sys.exit(STOPPED)

@@ -2,18 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from srno.analysis.paper_figures import FIGURES, Figure
-from srno.commands.options import EngineFlags, ProtocolFlags, find_data
+from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
 from srno.commands.output import save, say, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import parse_scales
-
-if TYPE_CHECKING:
-    from srno.evaluation.methods import Settings
+from srno.reproduce.paper_figures import FIGURES, Figure
 
 reproduce = App(name="reproduce", help="The paper's tables and figures again, with what is there to make them from.")
 
@@ -62,27 +59,27 @@ def _register_table(name: str, text: str) -> None:
         out
             Save as Markdown: OUT.md, or into OUT where that is a folder.
         """
-        from srno.evaluation.cache import default_cache_folder
-        from srno.evaluation.found import find_checkpoints
-        from srno.evaluation.paper_tables import Workshop, reproduce_table
-        from srno.evaluation.published import load_published
+        from srno.files import cache_folder
+        from srno.reproduce.paper_tables import Material, find_checkpoints, reproduce_table
+        from srno.reproduce.published import load_published
 
+        set_threads(threads)
         sets = find_data(data or [])
         found, unreadable = find_checkpoints(checkpoints)
         for words in unreadable:
             say(f"left out {words}")
-        shop = Workshop(
+        material = Material(
             published=load_published(),
             found=found,
             sets=sets,
-            settings=_settings(memory, device, threads),
+            upscaler=EvaluationFlags(memory=memory, device=device),
             watch=watch,
-            cache=default_cache_folder() if cache else None,
+            cache=cache_folder("scores") if cache else None,
             max_pixels=max_pixels,
             milliseconds=_read_times(bench) if bench else None,
         )
         names = ("suppl-div2k", "suppl-benchmark") if name == "suppl" else (name,)
-        _give(name, "\n".join(reproduce_table(each, shop) for each in names), out)
+        _give(name, "\n".join(reproduce_table(each, material) for each in names), out)
 
     reproduce.command(table, name=name, help=text)
 
@@ -100,8 +97,8 @@ def table3(*, out: Path | None = None) -> None:
     out
         Save as Markdown: OUT.md, or into OUT where that is a folder.
     """
-    from srno.evaluation.paper_tables import reproduce_costs
-    from srno.evaluation.published import load_published
+    from srno.reproduce.paper_tables import reproduce_costs
+    from srno.reproduce.published import load_published
 
     _give("table3", reproduce_costs(load_published()), out)
 
@@ -115,7 +112,8 @@ def _register_figure(name: str, figure: Figure) -> None:
         scales: str = ",".join(figure.scales),
         boxes: str | None = None,
         protocol: Annotated[ProtocolFlags, Parameter(name="*")] = ProtocolFlags(),  # noqa: B008 (frozen)
-        engine: Annotated[EngineFlags, Parameter(name="*")] = EngineFlags(),  # noqa: B008 (frozen)
+        threads: int | None = None,
+        upscaler: Annotated[EvaluationFlags, Parameter(name="*")] = EvaluationFlags(),  # noqa: B008 (frozen)
     ) -> None:
         """Draw a visual comparison of the paper from the pictures and checkpoints that are given.
 
@@ -133,22 +131,25 @@ def _register_figure(name: str, figure: Figure) -> None:
         boxes
             What to look into, LEFT,TOP,WIDTH,HEIGHT in pixels of the truth; one for each scale with ; between, or one
             for all. Where the errors are largest unless given.
+        threads
+            CPU threads; all cores unless given.
         """
-        from srno.analysis.exhibit import parse_boxes
-        from srno.analysis.panel import save_panel
-        from srno.analysis.paper_figures import draw_figure
-        from srno.evaluation.datasets import Picture
+        from srno.evaluation.datasets import SetPicture
         from srno.evaluation.methods import find_methods
+        from srno.reproduce.exhibit import parse_boxes
+        from srno.reproduce.panel import save_panel
+        from srno.reproduce.paper_figures import draw_figure
 
+        set_threads(threads)
         names = [*(["Bicubic=bicubic"] if "Bicubic" in figure.methods else []), *(model or [])]
         if not names:
             raise SRNOError(f"give models to draw, such as --model '{figure.methods[-1]}=FILE'")
         order = {each: place for place, each in enumerate(figure.methods)}
-        methods = sorted(find_methods(names, engine.resolve()), key=lambda method: order.get(method.name, len(order)))
+        methods = sorted(find_methods(names, upscaler), key=lambda method: order.get(method.name, len(order)))
         missing = [each for each in figure.methods if each not in {method.name for method in methods}]
         if missing:
             say(f"the paper also shows {', '.join(missing)}; add each with --model 'NAME=FILE'")
-        pictures = [Picture(path.name, path) for path in picture]
+        pictures = [SetPicture(path.name, path) for path in picture]
         drawn = draw_figure(
             figure,
             [(method.name, method.upscale) for method in methods],
@@ -172,10 +173,6 @@ reproduce.command(
     name="miniature",
     help="The paper's comparison in small: all decoders and ablations trained alike.",
 )
-
-
-def _settings(memory: str | None, device: str, threads: int | None) -> "Settings":
-    return EngineFlags(memory=memory, device=device, threads=threads).resolve()
 
 
 def _give(name: str, text: str, out: Path | None) -> None:

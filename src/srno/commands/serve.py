@@ -49,8 +49,8 @@ def serve(
     threads
         CPU threads; all cores unless given.
     """
-    from srno.server.run import open_window
-    from srno.server.run import serve as run
+    from srno.server.serving import open_window
+    from srno.server.serving import serve as run
 
     studio = _studio(model, memory, max_megabytes, max_megapixels, threads)
 
@@ -67,9 +67,8 @@ def _studio(
 ) -> "Studio":
     import torch
 
-    from srno.inference.memory import default_budget, parse_memory
-    from srno.server.examples import bundled
-    from srno.server.studio import Limits, Studio
+    from srno.field.machine import default_budget, parse_memory
+    from srno.server.studio import Limits, Studio, bundled_examples
 
     for flag, value in (("--max-megabytes", max_megabytes), ("--max-megapixels", max_megapixels)):
         if not 0 < value < 1e6:
@@ -78,7 +77,7 @@ def _studio(
         raise SRNOError(f"--threads {threads}: give at least 1")
     return Studio(
         _models(model),
-        examples=bundled(),
+        examples=bundled_examples(),
         memory=default_budget(torch.device("cpu")) if memory is None else parse_memory(memory),
         limits=Limits(bytes=int(max_megabytes * 1e6), pixels=int(max_megapixels * 1e6)),
         threads=threads or torch.get_num_threads(),
@@ -87,9 +86,9 @@ def _studio(
 
 def _models(first: str | None) -> dict[str, Path]:
     """Names and files of the models to offer, the one to begin with first."""
-    from srno.checkpoints.catalogue import find, list_models, read_checkpoint
+    from srno.checkpoints.catalogue import find, read_checkpoint, shipped_models
 
-    shipped = {entry.path.stem: entry.path for entry in list_models()}
+    shipped = {entry.path.stem: entry.path for entry in shipped_models()}
     if first is None:
         if not shipped:
             raise SRNOError("no models come with this package; give one with --model PATH")

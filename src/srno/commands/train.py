@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, ArgumentCollection, Parameter
 from cyclopts.config import Dict
-from rich.console import Console
 
+from srno.commands.options import import_encoder, set_threads
 from srno.errors import SRNOError
-from srno.training.config import BUDGETS, CHANGEABLE, TrainConfig, to_json
-from srno.training.recipes import RECIPES
+from srno.training.config import BUDGETS, CHANGEABLE, RECIPES, TrainConfig, to_json
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from srno.training.run import Run
 
 USAGE = 2
-OWN_FLAGS = frozenset({"out", "recipe", "resume", "plot", "device", "threads", "tensorboard"})
+OWN_FLAGS = frozenset({"out", "recipe", "resume", "plot", "encoder", "device", "threads", "tensorboard"})
 """Flags that are not part of what a run is."""
 
 
@@ -66,11 +67,12 @@ def run_training(
     recipe: str = "compact",  # noqa: ARG001 (read by fill_in)
     resume: Path | None = None,
     plot: Path | None = None,
+    encoder: str | None = None,
     device: str = "auto",
     threads: int | None = None,
     tensorboard: bool = False,
 ) -> None:
-    """Train any preset on any folder of pictures, or go on with a run.
+    """Train any preset on any folder of pictures, or resume a run.
 
     Parameters
     ----------
@@ -82,6 +84,8 @@ def run_training(
         Go on with the run in this folder; a larger budget beside it makes the run longer.
     plot
         Draw the curves of the run in this folder to curves.png, and nothing else.
+    encoder
+        MODULE:CLASS of an encoder of your own in place of the preset's: a module with `channels` and `radius`.
     device
         auto, cpu, cuda, cuda:N or mps.
     threads
@@ -100,7 +104,9 @@ def run_training(
         raise SRNOError("give --data, --out and a budget (--minutes, --steps or --epochs), or --resume RUN")
     if resume is None:
         config = _with_absolute_paths(config)
-    _go(config, Run(folder), new=resume is None, device=device, threads=threads, tensorboard=tensorboard)
+    set_threads(threads)
+    own = None if encoder is None else import_encoder(encoder)
+    _go(config, Run(folder), new=resume is None, encoder=own, device=device, tensorboard=tensorboard)
 
 
 def _with_absolute_paths(config: TrainConfig) -> TrainConfig:
@@ -113,17 +119,13 @@ def _with_absolute_paths(config: TrainConfig) -> TrainConfig:
     )
 
 
-def _go(config: TrainConfig, run: "Run", *, new: bool, device: str, threads: int | None, tensorboard: bool) -> None:
-    import torch
+def _go(
+    config: TrainConfig, run: "Run", *, new: bool, encoder: "nn.Module | None", device: str, tensorboard: bool
+) -> None:
+    from srno.training.distributed import join_world
+    from srno.training.loop import loop
+    from srno.training.step import keep_freed_memory
 
-    from srno.training.loop import train as loop
-    from srno.training.memory import keep_freed_memory
-    from srno.training.world import join_world
-
-    if threads is not None:
-        if threads < 1:
-            raise SRNOError(f"--threads {threads}: give at least 1")
-        torch.set_num_threads(threads)
     keep_freed_memory()
     with ExitStack() as stack:
         world = stack.enter_context(join_world(device))
@@ -131,24 +133,24 @@ def _go(config: TrainConfig, run: "Run", *, new: bool, device: str, threads: int
             if new:
                 world.share(run.check_new)
             tell = stack.enter_context(_watch(config, run, tensorboard)) if world.main else _ignore
-            stopped = loop(config, run, world, tell)
+            stopped = loop(config, run, world, tell, encoder=encoder)
         except SRNOError:
             if world.main:
                 raise
             sys.exit(USAGE)  # the main process says it
     if stopped:
         if world.main:
-            sys.stderr.write(f"go on with: srno train --resume {run.folder}\n")
+            sys.stderr.write(f"resume with: srno train --resume {run.folder}\n")
         sys.exit(128 + stopped)  # as a shell reports a process that the signal ended
 
 
 @contextmanager
 def _watch(config: TrainConfig, run: "Run", tensorboard: bool) -> Generator[Callable[[dict[str, Any]], None]]:
     """A function that hears the events of a run, logs them and shows them."""
-    from srno.training.view import View, tensorboard_writer
+    from srno.training.view import RunView, tensorboard_writer
 
     extra = tensorboard_writer(run.folder) if tensorboard else _ignore
-    with View(f"{config.preset} in {run.folder}", Console(stderr=True)) as view:
+    with RunView(f"{config.preset} in {run.folder}") as view:
 
         def tell(event: dict[str, Any]) -> None:
             if event["event"] != "reading":

@@ -5,18 +5,20 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Group, Parameter
 
+from srno.commands.options import import_encoder, set_threads
 from srno.errors import SRNOError
-from srno.inference.sizes import Request, make_request
+from srno.upscaling.sizes import Request, make_request
+from srno.upscaling.upscaler import AlphaBy, Precision, Upscaler
 
 if TYPE_CHECKING:
-    from srno.batch.jobs import Batch
-    from srno.batch.naming import Naming
-    from srno.batch.run import Work
+    from srno.upscaling.batch import Work
+    from srno.upscaling.jobs import BatchPlan
+    from srno.upscaling.naming import Naming
 
 SOME_FAILED = 1
 INTERRUPTED = 130
@@ -52,6 +54,19 @@ def option(*names: str, group: Group, hyphen: bool = False, show_default: bool |
     return Parameter(name=names, group=group, negative="", allow_leading_hyphen=hyphen, show_default=show_default)
 
 
+@dataclass(frozen=True, kw_only=True)
+class UpscaleFlags(Upscaler):
+    """The record's fields as flags, with the names and groups that they have here."""
+
+    model: Annotated[str, option("--model", "-m", group=MODEL)] = "default"
+    ensemble: Annotated[bool, flag("--ensemble", "-x", group=MODEL)] = False
+    integral: Annotated[str, option("--integral", group=MODEL)] = "auto"
+    precision: Annotated[Precision, option("--precision", group=MODEL)] = "keep"
+    alpha: Annotated[AlphaBy, option("--alpha", group=MODEL)] = "operator"
+    memory: Annotated[str | None, option("--memory", group=MODEL)] = None
+    device: Annotated[str, option("--device", "-d", group=MODEL)] = "auto"
+
+
 @upscale.default
 def run_upscale(
     *inputs: Annotated[str, Parameter(group=INPUT, allow_leading_hyphen=True)],
@@ -69,14 +84,9 @@ def run_upscale(
     no_metadata: Annotated[bool, flag("--no-metadata", group=OUTPUT)] = False,
     skip_existing: Annotated[bool, flag("--skip-existing", group=OUTPUT)] = False,
     overwrite: Annotated[bool, flag("--overwrite", group=OUTPUT)] = False,
-    model: Annotated[str, option("--model", "-m", group=MODEL)] = "default",
-    device: Annotated[str, option("--device", "-d", group=MODEL)] = "auto",
-    ensemble: Annotated[bool, flag("--ensemble", "-x", group=MODEL)] = False,
-    alpha: Annotated[Literal["operator", "bicubic"], option("--alpha", group=MODEL)] = "operator",
-    integral: Annotated[str, option("--integral", group=MODEL)] = "auto",
-    precision: Annotated[Literal["keep", "fp32", "bf16", "fp16"], option("--precision", group=MODEL)] = "keep",
+    flags: Annotated[UpscaleFlags, Parameter(name="*")] = UpscaleFlags(),  # noqa: B008 (frozen)
+    encoder: Annotated[str | None, option("--encoder", group=MODEL)] = None,
     threads: Annotated[int | None, option("--threads", group=MODEL)] = None,
-    memory: Annotated[str | None, option("--memory", group=MODEL)] = None,
     verbose: Annotated[bool, flag("--verbose", "-v", group=RUNNING)] = False,
     as_json: Annotated[bool, flag("--json", group=RUNNING)] = False,
 ) -> None:
@@ -119,24 +129,12 @@ def run_upscale(
         Leave alone what has been done: a second run finishes a folder.
     overwrite
         Replace files that exist; without one of these two they are refused.
-    model
-        A shipped model (see `srno models`) or a checkpoint.
-    device
-        auto, cpu, cuda or mps.
-    ensemble
-        Mean over the eight flips and rotations: a little better, eight times slower.
-    alpha
-        How transparency is enlarged.
-    integral
-        exact, a number of points to estimate the kernel integral from, or auto, which is 131072.
-    precision
-        Of the products: bf16 and fp16 are faster where the machine has them; keep is that of the weights.
+    encoder
+        MODULE:CLASS of your own encoder, for a model that was trained with one.
     threads
         CPU threads; all cores unless given.
-    memory
-        What may be used beside picture and output, such as 2G; half of what is free unless given.
     verbose
-        Tell of every picture: sizes, time and memory.
+        Report each picture: sizes, time and memory.
     as_json
         Print one JSON object per picture on standard output, and no progress.
     """
@@ -147,7 +145,7 @@ def run_upscale(
         if skip_existing and overwrite:
             raise SRNOError("--skip-existing and --overwrite contradict each other; leave one out")
 
-        from srno.batch.naming import parse_output
+        from srno.upscaling.naming import parse_output
 
         names = [*more, *inputs]
         bits = None if bit_depth == "keep" else int(bit_depth)
@@ -155,25 +153,15 @@ def run_upscale(
         _check_stdout(naming, as_json)
         existing = "skip" if skip_existing else "overwrite" if overwrite else "refuse"
         batch = _plan(names, recursive, request, naming, existing)
-        _set_threads(threads)
+        set_threads(threads)
 
-        from srno.batch.run import Work
-        from srno.checkpoints.catalogue import find
-        from srno.inference.method import make_method
+        from srno.upscaling.batch import Work
 
-        method = make_method(
-            model,
-            device=device,
-            ensemble=ensemble,
-            alpha=alpha,
-            integral=integral,
-            memory=memory,
-            precision=precision,
-        )
+        upscaler = flags if encoder is None else flags.with_encoder(import_encoder(encoder))
+        _ = upscaler.operator  # a model that cannot be loaded is reported before any work
         work = Work(
             request=request,
-            method=method,
-            model=model if Path(model).is_file() else find(model).stem,
+            upscaler=upscaler,
             bits=bits,
             quality=quality,
             metadata=not no_metadata,
@@ -189,9 +177,9 @@ def _plan(
     request: Request,
     naming: "Naming",
     existing: Literal["refuse", "skip", "overwrite"],
-) -> "Batch":
-    from srno.batch.jobs import plan_batch
-    from srno.batch.sources import STDIN, find_sources
+) -> "BatchPlan":
+    from srno.upscaling.jobs import plan_batch
+    from srno.upscaling.sources import STDIN, find_sources
 
     sources = find_sources(names, recursive=recursive, besides=naming.folder)
     if STDIN in names and sys.stdin.isatty():
@@ -200,15 +188,15 @@ def _plan(
     return plan_batch(sources, stdin, request, naming, existing)
 
 
-def _go(batch: "Batch", work: "Work", verbose: bool, as_json: bool) -> bool:
+def _go(batch: "BatchPlan", work: "Work", verbose: bool, as_json: bool) -> bool:
     """Do it all; whether some pictures failed."""
-    from srno.batch.run import run
-    from srno.batch.view import View
+    from srno.upscaling.batch import run
+    from srno.upscaling.batch_view import BatchView
 
     failed = False
-    with View(batch, bars=not as_json, verbose=verbose) as view:
+    with BatchView(batch, bars=not as_json, verbose=verbose) as view:
         if verbose:
-            view.say(f"model {work.model} on {next(work.method.model.parameters()).device}")
+            view.say(f"model {work.upscaler.name} on {next(work.upscaler.operator.parameters()).device}")
         for outcome in run(batch, work, view):
             failed |= outcome.status == "failed"
             if as_json:
@@ -222,15 +210,6 @@ def _check_stdout(naming: "Naming", as_json: bool) -> None:
         raise SRNOError("--json and a picture cannot both go to standard output; give --output FILE")
     if naming.stdout and sys.stdout.isatty():
         raise SRNOError("standard output is a terminal; send it somewhere, such as: srno upscale - > out.png")
-
-
-def _set_threads(threads: int | None) -> None:
-    import torch
-
-    if threads is not None and threads < 1:
-        raise SRNOError(f"--threads {threads}: it must be at least 1")
-    if threads is not None:
-        torch.set_num_threads(threads)
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class SampleConfig:
         return round(self.patch * (self.r_min if self.allow_small else self.r_max))
 
 
-class Sample(NamedTuple):
+class DrawnSample(NamedTuple):
     """Bytes as they come from the picture, coordinates as the operator takes them."""
 
     lr: NDArray[np.uint8]
@@ -85,7 +85,7 @@ def window(points: int) -> tuple[int, int]:
 
 def draw_sample(
     picture: NDArray[np.uint8], detail: NDArray[np.float64], config: SampleConfig, rng: np.random.Generator
-) -> Sample:
+) -> DrawnSample:
     """A sample of `picture` (H, W, 3) with the running detail sums `detail`; depends on nothing but its arguments."""
     size = picture.shape[0], picture.shape[1]
     n = _draw_side(min(size), config, rng)
@@ -98,7 +98,7 @@ def draw_sample(
     flip_y, flip_x, transpose = (bool(bit) for bit in rng.integers(2, size=3))
     lr = DEGRADATIONS[config.degradation](crop, config.patch, rng)
     cell = 2 * config.patch / n
-    return Sample(
+    return DrawnSample(
         lr=_orient(lr, flip_y, flip_x, transpose),
         coords=_coordinates(rows, columns, n, flip_y, flip_x, transpose),
         cell=(cell, cell),

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from srno.checkpoints.build import create_model
 from srno.config import ModelConfig
-from srno.operator.build import build
 from srno.operator.grid import cell_of, make_grid
+from srno.operator.model import Model
 
 ATTENTION = frozenset({"bmm", "baddbmm"})
 """Products of activations with activations, k̃ᵀṽ and q·M, which the paper leaves out of its count."""
@@ -51,15 +53,27 @@ def profile(
     config: ModelConfig, lr_size: tuple[int, int] = (128, 128), output: tuple[int, int] = (128, 128)
 ) -> Profile:
     """Count a model on tensors without storage; sizes are (height, width)."""
-    with torch.device("meta"), FlopCounterMode(display=False, depth=3) as counter:
-        model = build(config)
+    with torch.device("meta"), FlopCounterMode(display=False, depth=4) as counter:
+        model = create_model(config)
+        counted = _Equations(model)
         scales = (output[0] / lr_size[0], output[1] / lr_size[1])
         with torch.no_grad():
-            model(torch.empty(1, 3, *lr_size), make_grid(*output).reshape(1, -1, 2), cell_of(*scales))
+            counted(torch.empty(1, 3, *lr_size), make_grid(*output).reshape(1, -1, 2), cell_of(*scales))
     counts: Mapping[str, Mapping[Any, int]] = counter.get_flop_counts()
-    root = type(model).__name__
+    root = f"{type(counted).__name__}.model"
     parts = {name: _cost(module, counts.get(f"{root}.{name}", {})) for name, module in _parts(model)}
     return Profile(_cost(model, counts["Global"]), parts, lr_size, output)
+
+
+class _Equations(torch.nn.Module):
+    """A model by its equations as they stand; the counter finds the parts of what is called as a module."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+        return self.model.reference(image, coords, cell)
 
 
 def _parts(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:

@@ -21,7 +21,7 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff",
 
 
 @dataclass(frozen=True)
-class Picture:
+class SetPicture:
     """A high-resolution picture and where its ready low-resolution partners may lie."""
 
     name: str
@@ -51,7 +51,7 @@ class PictureSet:
     """The pictures over which a mean is taken."""
 
     name: str
-    pictures: tuple[Picture, ...]
+    pictures: tuple[SetPicture, ...]
 
 
 def find_sets(data: Path) -> tuple[PictureSet, ...]:
@@ -74,11 +74,11 @@ def _find_set(folder: Path) -> PictureSet | None:
     hr = root / "HR" if (root / "HR").is_dir() else root
     paths = sorted(path for path in hr.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
     ready = root / "LR_bicubic"
-    pictures = tuple(Picture(path.name, path, ready if ready.is_dir() else None) for path in paths)
+    pictures = tuple(SetPicture(path.name, path, ready if ready.is_dir() else None) for path in paths)
     return PictureSet(root.name, pictures) if pictures else None
 
 
-def reason_to_skip(picture: Picture, scale: Scale, protocol: Protocol) -> str | None:
+def reason_to_skip(picture: SetPicture, scale: Scale, protocol: Protocol) -> str | None:
     """Why this picture cannot be scored at this scale, or None; looks at sizes only, so that a plan is quick."""
     full = read_size(picture.path)
     cropped = centre_size(full, protocol.max_pixels)
@@ -98,7 +98,7 @@ def reason_to_skip(picture: Picture, scale: Scale, protocol: Protocol) -> str | 
     return None
 
 
-def load_pair(picture: Picture, scale: Scale, protocol: Protocol) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def load_pair(picture: SetPicture, scale: Scale, protocol: Protocol) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """The low-resolution picture (h, w, 3) and the truth (H, W, 3), cut at the top left to scale times the LR size."""
     hr = centre_crop(read_rgb(picture.path), protocol.max_pixels)
     kernel = protocol.kernel(scale)

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srno.errors import SRNOError
-from srno.evaluation.cache import Entry, ScoreCache
-from srno.evaluation.datasets import Picture, PictureSet, load_pair, reason_to_skip
+from srno.evaluation.datasets import PictureSet, SetPicture, load_pair, reason_to_skip
 from srno.evaluation.metrics import Score, score
 from srno.evaluation.protocols import Protocol, Scale
+from srno.evaluation.scores import ScoreCache, TimedScore
 from srno.imaging.resize import matlab_bicubic_float
 
-Progress = Callable[[int, int, str], None]
+Report = Callable[[int, int, str], None]
 """Called with (done, total, picture name) after each picture and scale."""
 
 
@@ -43,7 +43,7 @@ def bicubic(
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedScore:
     """A picture that could not be scored at a scale, and why."""
 
     picture: str
@@ -63,7 +63,7 @@ class Evaluation:
     protocol: Protocol
     scores: Mapping[Scale, Mapping[str, Score]]
     """per scale, per picture; a scale at which every picture was skipped is empty"""
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedScore, ...]
     seconds: float
     """spent in the model; for remembered scores, the time it took when they were measured"""
     note: str = ""
@@ -89,7 +89,7 @@ def evaluate(
     *,
     model: str,
     cache: ScoreCache | None = None,
-    progress: Progress | None = None,
+    progress: Report | None = None,
 ) -> Evaluation:
     """Score `upscale`, named `model`, on each picture at each scale. What the cache knows is not computed again."""
     return evaluate_sets(upscale, [pictures], scales, protocol, model=model, cache=cache, progress=progress)[0]
@@ -103,7 +103,7 @@ def evaluate_sets(
     *,
     model: str,
     cache: ScoreCache | None = None,
-    progress: Progress | None = None,
+    progress: Report | None = None,
 ) -> tuple[Evaluation, ...]:
     """`evaluate` on each of several sets, with one progress over all of them."""
     total = sum(len(each.pictures) for each in sets) * len(scales)
@@ -130,11 +130,11 @@ def _evaluate_set(
     report: Callable[[str], None],
 ) -> Evaluation:
     scores: dict[Scale, dict[str, Score]] = {scale: {} for scale in scales}
-    skipped: list[Skipped] = []
+    skipped: list[SkippedScore] = []
     seconds = 0.0
     for picture, scale in itertools.product(pictures.pictures, scales):
         if reason := reason_to_skip(picture, scale, protocol):
-            skipped.append(Skipped(picture.name, scale, reason))
+            skipped.append(SkippedScore(picture.name, scale, reason))
         else:
             entry = _score_cached(upscale, picture, scale, protocol, cache)
             scores[scale][picture.name] = entry.score
@@ -144,8 +144,8 @@ def _evaluate_set(
 
 
 def _score_cached(
-    upscale: Upscale, picture: Picture, scale: Scale, protocol: Protocol, cache: ScoreCache | None
-) -> Entry:
+    upscale: Upscale, picture: SetPicture, scale: Scale, protocol: Protocol, cache: ScoreCache | None
+) -> TimedScore:
     if cache is None:
         return score_picture(upscale, picture, scale, protocol)
     digest = picture.digest(scale, protocol)
@@ -156,7 +156,7 @@ def _score_cached(
     return entry
 
 
-def score_picture(upscale: Upscale, picture: Picture, scale: Scale, protocol: Protocol) -> Entry:
+def score_picture(upscale: Upscale, picture: SetPicture, scale: Scale, protocol: Protocol) -> TimedScore:
     """Make the pair, upscale, compare."""
     lr, hr = (np.divide(pixels, 255, dtype=np.float32) for pixels in load_pair(picture, scale, protocol))
     size = (hr.shape[0], hr.shape[1])
@@ -165,4 +165,4 @@ def score_picture(upscale: Upscale, picture: Picture, scale: Scale, protocol: Pr
     seconds = time.perf_counter() - start
     if sr.shape != hr.shape:
         raise ValueError(f"the model returned {sr.shape} where {hr.shape} was asked for")
-    return Entry(score(sr, hr, protocol.channel, protocol.border.pixels(scale)), seconds)
+    return TimedScore(score(sr, hr, protocol.channel, protocol.border.pixels(scale)), seconds)

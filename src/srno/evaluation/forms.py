@@ -5,13 +5,13 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
+from srno.checkpoints.build import create_model
 from srno.checkpoints.catalogue import find, read_checkpoint
 from srno.config import PRESETS, LTEConfig, ModelConfig, SRNOConfig
-from srno.inference.sampling import whole_picture
-from srno.operator.build import build
+from srno.field.field import lift
 from srno.operator.grid import cell_of, make_grid
 from srno.operator.model import Model
-from srno.rivals.fused import prepare_maps
+from srno.operator.sampling import whole_picture
 from srno.rivals.lte import LTE
 
 Form: TypeAlias = Literal["textbook", "exact", "quadrature", "points", "maps"]
@@ -47,7 +47,7 @@ def load_or_build(name: str, device: str) -> Model:
     """A preset with random weights, on which time does not depend, or a model by name or path."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = build(PRESETS[name]) if name in PRESETS else read_checkpoint(find(name)).model()
+        model = create_model(PRESETS[name]) if name in PRESETS else read_checkpoint(find(name)).model()
     return model.requires_grad_(False).eval().to(device)
 
 
@@ -59,19 +59,19 @@ def render_form(model: Model, form: Form, image: Tensor, size: tuple[int, int], 
         coords = make_grid(height, width, device=image.device, dtype=torch.float32).reshape(1, -1, 2)
         lr = (image.shape[-2], image.shape[-1])
         cell = cell_of(height / lr[0], width / lr[1], device=image.device)
-        rgb = model(image.unsqueeze(0), *model.clip_cell(coords, cell, lr))
+        rgb = model.reference(image.unsqueeze(0), *model.clip_cell(coords, cell, lr))
         return rgb[0].T.reshape(3, height, width)
-    field = model.lift(image, memory=memory)
+    field = lift(model, image, memory=memory)
     if form == "maps":
         assert isinstance(model, LTE)
         return _render_maps(model, field.features.permute(2, 0, 1).unsqueeze(0), field.image, size)
-    return field.render((width, height), integral=QUADRATURE if form == "quadrature" else "exact")
+    return field.render(size, integral=QUADRATURE if form == "quadrature" else "exact")
 
 
 def _render_maps(model: LTE, features: Tensor, image: Tensor, size: tuple[int, int]) -> Tensor:
     """LTE+ in bands of rows: features (1, C, h, w) and image (1, 3, h, w) → (3, *size)."""
     sampling = whole_picture((image.shape[-2], image.shape[-1]), size)
-    answer = prepare_maps(model, features, image, sampling.cell(clip=True, device=image.device))
+    answer = model.prepare_maps(features, image, sampling.cell(clip=True, device=image.device))
     rows, columns = sampling.axis(0, image.device), sampling.axis(1, image.device)
     band = max(1, (MAP_PIXELS if image.device.type == "cpu" else GPU_MAP_PIXELS) // size[1])
     parts: tuple[Tensor, ...] = rows.split(band)

@@ -11,13 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from srno.config import FixedScaleConfig, ModelConfig, preset
+from srno.config import ModelConfig
 from srno.errors import SRNOError
 from srno.evaluation.cost import profile
 from srno.evaluation.forms import Form, forms_of, load_or_build, render_form
 from srno.evaluation.peak import PeakJob, peak_memory
 from srno.evaluation.protocols import Scale
-from srno.evaluation.published import Published
 from srno.operator.model import Model
 
 SYNTHETIC = ((288, 352), (352, 288))
@@ -36,12 +35,12 @@ class Contender:
 
     def can(self, scale: Scale) -> bool:
         """Networks of a fixed scale are timed at that one alone."""
-        config = self.model.config
-        return not isinstance(config, FixedScaleConfig) or scale == Scale(config.scale, config.scale)
+        only = self.model.config.only_scale
+        return only is None or scale == Scale(only, only)
 
 
 @dataclass(frozen=True)
-class Job:
+class TimedRender:
     """A picture to be made; sizes are (height, width)."""
 
     number: int
@@ -57,8 +56,7 @@ class Timing:
 
     model: str
     form: Form
-    method: str | None
-    """the paper's name for it, where its table 4 has this system in this form"""
+    config: ModelConfig
     parameters: int
     flops_paper: int
     """of the textbook forward at 128² pixels and points, as the paper counts"""
@@ -79,7 +77,6 @@ class Timing:
         return {
             "model": self.model,
             "form": self.form,
-            "method": self.method,
             "parameters": self.parameters,
             "flops_paper": self.flops_paper,
             "milliseconds": {str(scale): 1e3 * value for scale, value in self.seconds.items()},
@@ -89,12 +86,12 @@ class Timing:
         }
 
 
-def make_jobs(sizes: Sequence[tuple[int, int]], scales: Sequence[Scale]) -> list[Job]:
+def make_jobs(sizes: Sequence[tuple[int, int]], scales: Sequence[Scale]) -> list[TimedRender]:
     """Every picture of (height, width) at every scale that leaves it any pixels."""
-    jobs: list[Job] = []
+    jobs: list[TimedRender] = []
     for number, (size, scale) in enumerate(itertools.product(sizes, scales)):
         if min(lr := scale.lr_size(size)) > 0:
-            jobs.append(Job(number, scale, lr, scale.hr_size(lr)))
+            jobs.append(TimedRender(number, scale, lr, scale.hr_size(lr)))
     if not jobs:
         raise SRNOError("every picture is too small for every one of the --scales")
     return jobs
@@ -102,8 +99,7 @@ def make_jobs(sizes: Sequence[tuple[int, int]], scales: Sequence[Scale]) -> list
 
 def bench(
     models: Sequence[str],
-    jobs: Sequence[Job],
-    published: Published,
+    jobs: Sequence[TimedRender],
     *,
     repeats: int = 3,
     memory: int | None = None,
@@ -132,17 +128,17 @@ def bench(
                 threads=torch.get_num_threads(),
             )
         )
-        rows.append(_row(contender, taken, peak, published))
+        rows.append(_row(contender, taken, peak))
     return rows
 
 
-def _row(contender: Contender, taken: Mapping[Job, float], peak: int, published: Published) -> Timing:
+def _row(contender: Contender, taken: Mapping[TimedRender, float], peak: int) -> Timing:
     cost = profile(contender.model.config).total
     scales = dict.fromkeys(job.scale for job in taken)
     return Timing(
         model=contender.name,
         form=contender.form,
-        method=paper_name(contender.model.config, contender.form, published),
+        config=contender.model.config,
         parameters=cost.parameters,
         flops_paper=cost.flops_paper,
         seconds={scale: fmean(value for job, value in taken.items() if job.scale == scale) for scale in scales},
@@ -153,7 +149,7 @@ def _row(contender: Contender, taken: Mapping[Job, float], peak: int, published:
 
 def interleaved_minimum(
     contenders: Sequence[Contender],
-    jobs: Sequence[Job],
+    jobs: Sequence[TimedRender],
     repeats: int,
     memory: int | None,
     device: str,
@@ -184,14 +180,3 @@ def _time(contender: Contender, image: Tensor, size: tuple[int, int], memory: in
     picture = render_form(contender.model, contender.form, image, size, memory)
     picture[0, 0, 0].item()  # waits for a GPU
     return time.perf_counter() - start
-
-
-def paper_name(config: ModelConfig, form: Form, published: Published) -> str | None:
-    """What table 4 of the paper calls this; SRNO counts by its exact engine, LTE by points, LTE+ by maps."""
-    if form in ("textbook", "quadrature"):
-        return None
-    for method in published.tables["table4"].methods:
-        presets = [preset(name) for name in published.methods[method]]
-        if config in presets and (method == "LTE+") == (form == "maps"):
-            return method
-    return None

@@ -4,8 +4,9 @@ import numpy as np
 from PIL import Image
 
 from srno.errors import SRNOError
-from srno.imaging import exif, profile
+from srno.imaging import exif
 from srno.imaging.formats import CAPABILITIES, Format
+from srno.imaging.icc import cmyk_to_srgb, collapse, settle, srgb
 from srno.imaging.picture import Picture, Samples, plausible_dpi
 
 
@@ -14,10 +15,10 @@ def from_pillow(image: Image.Image) -> Picture:
     colour, alpha = _arrays(image)
     icc = image.info.get("icc_profile")
     if image.mode == "CMYK":
-        colour, icc = profile.cmyk_to_srgb(colour, icc), profile.srgb()
+        colour, icc = cmyk_to_srgb(colour, icc), srgb()
     elif image.mode in ("P", "PA"):
-        colour = profile.collapse(colour, icc)
-    colour, icc = profile.settle(colour, icc)
+        colour = collapse(colour, icc)
+    colour, icc = settle(colour, icc)
     names: dict[str | None, Format] = {name: name for name in CAPABILITIES}
     return Picture(
         colour=colour,

@@ -21,8 +21,9 @@ from PIL.BmpImagePlugin import BmpImageFile
 from PIL.GifImagePlugin import GifImageFile
 
 from srno.errors import SRNOError
-from srno.imaging import exif, profile
+from srno.imaging import exif
 from srno.imaging.formats import CAPABILITIES, Format, sniff
+from srno.imaging.icc import cmyk_to_srgb, collapse, settle, srgb
 from srno.imaging.picture import Picture, Samples, plausible_dpi
 from srno.imaging.pillow import from_pillow
 from srno.imaging.png import exif_of, profile_of
@@ -105,10 +106,10 @@ def _decode_vips(data: bytes, kind: Format, max_pixels: int) -> Picture:
         samples = _widen(samples, _field(image, "bits-per-sample"))
     colour, alpha = _split(samples, image.interpretation)
     if image.interpretation == "cmyk":
-        colour, icc = profile.cmyk_to_srgb(colour, icc), profile.srgb()
+        colour, icc = cmyk_to_srgb(colour, icc), srgb()
     elif not CAPABILITIES[kind].gray or kind == "AVIF" or _field(image, "palette"):
-        colour = profile.collapse(colour, icc)
-    colour, icc = profile.settle(colour, icc)
+        colour = collapse(colour, icc)
+    colour, icc = settle(colour, icc)
     facts = _facts(data, kind, image)
     picture = Picture(colour=colour, alpha=alpha, icc=icc, exif=facts.block, dpi=_dpi(image), format=kind)
     # AVIF turns pictures by means of its own, which libheif has obeyed; EXIF's word does not count there.

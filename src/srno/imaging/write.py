@@ -1,10 +1,7 @@
 """Pictures as files: whole or not at all."""
 
 import io
-import secrets
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,9 +9,11 @@ import numpy as np
 from PIL import Image
 
 from srno.errors import SRNOError
-from srno.imaging.adapt import adapt
+from srno.files import replacing
+from srno.imaging.alpha import flatten
 from srno.imaging.exif import PREFIX
-from srno.imaging.formats import CAPABILITIES, Format, check_limits
+from srno.imaging.formats import CAPABILITIES, Capability, Format, check_limits
+from srno.imaging.icc import to_srgb
 from srno.imaging.picture import Picture
 from srno.imaging.pillow import to_pillow
 from srno.imaging.png import write_png
@@ -53,8 +52,7 @@ def write(
     check_limits(format, *picture.size, picture.channels, picture.bits)
     picture, notes = adapt(picture, format, metadata=metadata)
     if isinstance(target, Path):
-        with replacing(target) as stream:
-            notes += _encode(picture, format, QUALITY if quality is None else quality, stream)
+        notes += _write_file(picture, format, QUALITY if quality is None else quality, target)
     else:
         # A pipe cannot seek, which TIFF needs.
         buffer = io.BytesIO()
@@ -63,25 +61,50 @@ def write(
     return Written(notes)
 
 
-@contextmanager
-def replacing(path: Path) -> Generator[BinaryIO]:
-    """A stream to a temporary file in the same folder, which takes the name `path` in the end or vanishes.
-
-    Its name does not end like a picture's, so nothing that looks for pictures finds it half done.
-    """
+def _write_file(picture: Picture, kind: Format, quality: int, path: Path) -> tuple[str, ...]:
     if path.exists() and not path.is_file():
         raise SRNOError(f"{path}: cannot be written, it is not a file")
-    real = path.resolve()  # a link stays a link
-    partial = real.with_name(f".{real.name[:40]}.{secrets.token_hex(4)}.partial")
     try:
-        with partial.open("x+b") as stream:
-            yield stream
-        partial.replace(real)
+        with replacing(path) as stream:
+            return _encode(picture, kind, quality, stream)
     except OSError as error:
         raise SRNOError(f"{path}: cannot be written ({error.strerror or error})") from None
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+
+
+def adapt(picture: Picture, target: Format, *, metadata: bool) -> tuple[Picture, tuple[str, ...]]:
+    """The picture as `target` can hold it, and one note per thing that was lost.
+
+    Where the profile cannot stay, the colours are converted to sRGB, so that they look the same.
+    """
+    capability = CAPABILITIES[target]
+    notes: list[str] = []
+    if not metadata:
+        picture = replace(picture, exif=None, dpi=None)
+    if picture.icc is not None and not (metadata and _holds(capability, picture)):
+        colour = to_srgb(picture.colour, picture.icc)
+        if colour is not picture.colour:
+            notes.append("colours converted to sRGB, since the profile is left out")
+        picture = replace(picture, colour=colour, icc=None)
+    if picture.exif is not None and not (capability.exif and len(picture.exif) <= _exif_max(target)):
+        notes.append(f"EXIF left out: {target} cannot hold {'so much' if capability.exif else 'any'}")
+        picture = replace(picture, exif=None)
+    if picture.alpha is not None and not capability.alpha:
+        notes.append(f"laid on white: {target} cannot hold alpha")
+        picture = replace(picture, colour=flatten(picture.colour, picture.alpha), alpha=None)
+    if picture.bits not in capability.bits:
+        notes.append(f"rounded to 8 bits per channel: {target} cannot hold {picture.bits}")
+        picture = picture.with_bits(8)
+    return picture, tuple(notes)
+
+
+def _holds(capability: Capability, picture: Picture) -> bool:
+    """Whether the picture's profile fits the samples that will be written."""
+    return capability.icc and (capability.gray or picture.colour.shape[2] == 3)
+
+
+def _exif_max(target: Format) -> int:
+    # A JPEG segment has 65,535 bytes, less two for its length and six for the prefix.
+    return 65_527 if target == "JPEG" else 2**31 - 1
 
 
 def _encode(picture: Picture, kind: Format, quality: int, stream: BinaryIO) -> tuple[str, ...]:

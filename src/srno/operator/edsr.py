@@ -26,8 +26,11 @@ class EDSR(nn.Module):
         self.head = nn.Conv2d(3, channels, 3, padding=1)
         self.blocks = nn.Sequential(*(ResidualBlock(channels) for _ in range(config.blocks)))
         self.tail = nn.Conv2d(channels, channels, 3, padding=1)
-        self.halo = 2 * config.blocks + 2
+        self.channels = channels
+        self.radius = 2 * config.blocks + 2
         """Pixels beyond a window that its features depend on: one for each 3×3 convolution in a row."""
+        self.live_channels = 6 * channels
+        """Channels alive at once in the forward, with a margin for the convolutions' own copies."""
 
     def forward(self, image: Tensor) -> Tensor:
         shallow = self.head(image)

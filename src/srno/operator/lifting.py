@@ -3,10 +3,13 @@
 from math import pi
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from srno.config import SRNOConfig
 from srno.operator.grid import SHIFT, nearest_pixel, neighbours, offset
+from srno.operator.latent import AxisWeights, Latent
+from srno.operator.sampling import Sampling
 
 FREQUENCIES = 5
 """Octaves of the position embedding in the nearest-neighbour variant."""
@@ -40,6 +43,36 @@ class InterpolationFreeLifting(nn.Module):
         parts = [part.to(features.dtype) for part in (*offsets, *weighted, c)]
         return self.linear(torch.cat(parts, dim=-1))
 
+    def at_points(self, features: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+        """The same as forward, with one gather for all four neighbours."""
+        batch, channels, height, width = features.shape
+        n = coords.shape[1]
+        y, x = neighbours(coords[..., 0], height), neighbours(coords[..., 1], width)
+        picture = torch.arange(batch, device=coords.device).reshape(-1, 1, 1, 1) * height
+        index = (picture + y.index.unsqueeze(-1)) * width + x.index.unsqueeze(-2)
+        share = (y.share.unsqueeze(-1) * x.share.unsqueeze(-2)).to(features.dtype)
+        rows = features.permute(0, 2, 3, 1).reshape(-1, channels)
+        weighted = F.embedding(index.reshape(batch, n, 4), rows) * share.reshape(batch, n, 4, 1)
+        deltas = [y.delta.unsqueeze(-1).expand(-1, -1, 2, 2), x.delta.unsqueeze(-2).expand(-1, -1, 2, 2)]
+        local = [torch.stack(deltas, dim=-1).reshape(batch, n, 8), cell.unsqueeze(1).expand(-1, n, -1)]
+        weight = self.linear.weight
+        W_features, W_local = weight[:, 8:-2], torch.cat([weight[:, :8], weight[:, -2:]], dim=1)
+        z = F.linear(weighted.flatten(2), W_features, self.linear.bias)
+        return z + F.linear(torch.cat(local, dim=-1).to(features.dtype), W_local)
+
+    def on_grid(self, features: Tensor, sampling: Sampling, cell: Tensor) -> Latent:
+        """z_0 of features (h, w, C) on a grid; cell is (1, 2)."""
+        weight, channels = self.linear.weight, features.shape[-1]
+        constant = cell[0].to(weight.dtype) @ weight[:, -2:].T + self.linear.bias
+        local, projections = weight[:, :8].reshape(-1, 2, 2, 2), weight[:, 8:-2].reshape(-1, 2, 2, channels)
+        y, x = sampling.axis(0, features.device), sampling.axis(1, features.device)
+        return Latent(
+            features,
+            projections.permute(1, 2, 0, 3).reshape(-1, channels).contiguous(),
+            _between(y, sampling.lr[0], local[..., 0].sum(2), constant),
+            _between(x, sampling.lr[1], local[..., 1].sum(1), torch.zeros_like(constant)),
+        )
+
 
 class NearestLifting(nn.Module):
     """The paper's -i, described there in one sentence; our reading: [E(x̂), sin/cos(2^k π δ), c] of the nearest x̂."""
@@ -63,9 +96,40 @@ class NearestLifting(nn.Module):
         parts = (pick(features, rows, columns), position_embedding(delta), c)
         return self.linear(torch.cat([part.to(features.dtype) for part in parts], dim=-1))
 
+    def at_points(self, features: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+        """The same as forward, which has no product to save."""
+        return self(features, coords, cell)
+
+    def on_grid(self, features: Tensor, sampling: Sampling, cell: Tensor) -> Latent:
+        """z_0 of features (h, w, C) on a grid; cell is (1, 2)."""
+        weight, channels = self.linear.weight, features.shape[-1]
+        constant = cell[0].to(weight.dtype) @ weight[:, -2:].T + self.linear.bias
+        embedding = weight[:, channels:-2].reshape(-1, 2 * FREQUENCIES, 2)
+        y, x = sampling.axis(0, features.device), sampling.axis(1, features.device)
+        return Latent(
+            features,
+            weight[:, :channels].contiguous(),
+            _nearest(y, sampling.lr[0], embedding[..., 0], constant),
+            _nearest(x, sampling.lr[1], embedding[..., 1], torch.zeros_like(constant)),
+        )
+
 
 def position_embedding(delta: Tensor) -> Tensor:
     """(..., 2) offsets to (..., 4·FREQUENCIES): all sines, then all cosines, octave by octave, each (y, x)."""
     octaves = pi * 2.0 ** torch.arange(FREQUENCIES, device=delta.device, dtype=delta.dtype)
     angle = (octaves.unsqueeze(-1) * delta.unsqueeze(-2)).flatten(-2)
     return torch.cat([angle.sin(), angle.cos()], dim=-1)
+
+
+def _between(coords: Tensor, n: int, weight: Tensor, constant: Tensor) -> AxisWeights:
+    """Two neighbours on each axis; weight (d_z, 2) is that of their offsets."""
+    found = neighbours(coords, n)
+    summand = found.delta.to(weight.dtype) @ weight.T + constant
+    return AxisWeights(found.index, found.share.to(weight.dtype), summand)
+
+
+def _nearest(coords: Tensor, n: int, weight: Tensor, constant: Tensor) -> AxisWeights:
+    """One neighbour on each axis; weight (d_z, 2·FREQUENCIES) is that of its position embedding."""
+    index = nearest_pixel(coords + SHIFT, n)
+    embedded = position_embedding(offset(coords, index, n).unsqueeze(-1)).to(weight.dtype)
+    return AxisWeights(index.unsqueeze(-1), torch.ones_like(embedded[:, :1]), embedded @ weight.T + constant)

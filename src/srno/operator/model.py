@@ -1,71 +1,163 @@
 """What every arbitrary-scale model here is: an encoder, and a decoder that gives RGB at coordinates."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from srno.config import EncoderConfig, ModelConfig, RDNConfig
+from srno.config import ModelConfig
 from srno.errors import SRNOError
-from srno.operator.edsr import EDSR
-from srno.operator.rdn import RDN
+from srno.operator.galerkin import GalerkinLayer
+from srno.operator.grid import cell_of, make_grid
+from srno.operator.sampling import LARGEST_SCALE, GridDecoder, PointwiseGrid, Sampling
 
-if TYPE_CHECKING:
-    from srno.inference.field import Field
-
-LARGEST_SCALE = 4.0
-"""Largest scale of training: no model has seen a smaller cell than that of ×4."""
+Answer: TypeAlias = Callable[[Tensor], Tensor]
+"""coords (B, n, 2) → RGB (B, n, 3)"""
 
 
-def make_encoder(config: EncoderConfig) -> EDSR | RDN:
-    """The encoder that a config describes, with fresh weights."""
-    return RDN(config) if isinstance(config, RDNConfig) else EDSR(config)
+@dataclass(frozen=True)
+class Footprint:
+    """What a decoder holds in memory, in numbers of values."""
+
+    point: int
+    """Per output point of a chunk, at once."""
+    width: int
+    """Channels of the widest array over the points of a chunk."""
+    column: int = 0
+    """Per low-resolution pixel of the rows that are projected at once."""
+    latent: int = 0
+    """Per output point, to keep z between passes; 0 if there is only one pass."""
 
 
 class Model(nn.Module, ABC):
-    """Pictures in [-1, 1] to RGB in [-1, 1] (not clamped) at any coordinates of Ω."""
+    """Pictures in [-1, 1] to RGB in [-1, 1] (not clamped) at any coordinates of Ω. Sizes are (height, width)."""
 
-    def __init__(self, config: ModelConfig, encoder: EDSR | RDN) -> None:
+    def __init__(self, config: ModelConfig, encoder: nn.Module) -> None:
         super().__init__()
         self.config = config
         self.encoder = encoder
 
     @abstractmethod
     def decode(self, features: Tensor, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
-        """features (B, C, h, w), image (B, 3, h, w), coords (B, n, 2), cell (B, 2) → RGB (B, n, 3)."""
+        """The decoder's equations as they stand.
+
+        features (B, C, h, w), image (B, 3, h, w), coords (B, n, 2), cell (B, 2) → RGB (B, n, 3).
+        """
+
+    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> Answer:
+        """Return coords ↦ decode(features, image, coords, cell), with fewer products and differentiable."""
+        return lambda coords: self.decode(features, image, coords, cell)
+
+    def forward(
+        self,
+        image: Tensor,
+        coords: Tensor | None = None,
+        cell: Tensor | None = None,
+        *,
+        size: tuple[int, int] | None = None,
+    ) -> Tensor:
+        """Evaluate a batch of pictures at points, or on the pixel grid of a size.
+
+        image (B, 3, h, w) in [-1, 1]. With `size` = (H, W) → (B, 3, H, W), the cell held at that of ×4 beyond ×4.
+        With coords (B, ..., 2) in [-1, 1] as (y, x) and cell (B, 2) = (2/r_y, 2/r_x) → (B, ..., 3). The kernel
+        integrals are means over exactly these points. Batched and differentiable; memory grows with the points, so
+        for large pictures use `srno.lift`.
+
+        >>> import torch, srno
+        >>> model = srno.load("default")
+        >>> model(torch.zeros(2, 3, 8, 8), size=(20, 24)).shape
+        torch.Size([2, 3, 20, 24])
+        """
+        if size is not None:
+            if coords is not None or cell is not None:
+                raise SRNOError("size together with coords or cell: give size for a whole picture, or coords and cell")
+            return self._forward_grid(image, size)
+        coords, cell = _check_query(image, coords, cell)
+        return self._at(image, coords.flatten(1, -2), cell).reshape(*coords.shape[:-1], 3)
+
+    def reference(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+        """The same as forward(image, coords, cell) by the equations as they stand: the oracle of the tests."""
+        coords, cell = _check_query(image, coords, cell)
+        rgb = self.decode(self.encoder(image), image, coords.flatten(1, -2), cell)
+        return rgb.reshape(*coords.shape[:-1], 3)
+
+    def _forward_grid(self, image: Tensor, size: tuple[int, int]) -> Tensor:
+        _check_image(image)
+        if len(size) != 2 or min(size) < 1:
+            raise SRNOError(f"size is {size}; it must be (height, width), each at least 1")
+        lr = (image.shape[-2], image.shape[-1])
+        grid = make_grid(*size, device=image.device).reshape(1, -1, 2).expand(len(image), -1, -1)
+        cell = cell_of(size[0] / lr[0], size[1] / lr[1], batch=len(image), device=image.device)
+        rgb = self._at(image, *self.clip_cell(grid, cell, lr))
+        return rgb.transpose(1, 2).unflatten(-1, size)
+
+    def _at(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+        features = self.encoder(image.contiguous(memory_format=torch.channels_last))
+        return self.prepare(features, image, cell)(coords)
 
     def clip_cell(self, coords: Tensor, cell: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """The same query with the cell held at the one of ×4 where it is smaller: coordinates and cell to evaluate.
+        """Return the query with its cell held at that of ×4 where it is smaller: coordinates and cell to evaluate.
 
         coords (B, n, 2) and the true cell (B, 2) on a picture of `size` (h, w). A model that also measures with
-        the cell, as Meta-SR does, moves the coordinates to make up for it; all others leave them alone.
+        the cell, as Meta-SR does, moves the coordinates to compensate; all others leave them as they are.
         """
         return coords, cell.clamp(min=2 / LARGEST_SCALE)
 
-    def lift(
-        self, image: Tensor, *, memory: int | str | None = None, progress: Callable[[float], None] | None = None
-    ) -> "Field":
-        """A picture (3, h, w) in [-1, 1] as a function that can be evaluated anywhere, any number of times."""
-        from srno.inference.field import lift  # the engine is built on the operator, not the other way round
+    # What a field needs of a model. The defaults serve every decoder that looks at one point at a time.
 
-        return lift(self, image, memory=memory, progress=progress)
+    def kernel_layers(self) -> list[GalerkinLayer]:
+        """Layers with a kernel integral over the whole picture; none for a pointwise decoder."""
+        return []
 
-    def forward(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
-        """RGB at `coords`, by the equations as they stand: the oracle for every faster way.
+    def on_grid(self, features: Tensor, image: Tensor, sampling: Sampling, *, cell_clip: bool) -> GridDecoder:
+        """Decoder of one picture on one grid: features (h, w, C), image (1, 3, h, w)."""
+        true_cell = sampling.cell(clip=False, device=image.device)
+        cell = sampling.cell(clip=cell_clip, device=image.device)
+        answer = self.prepare(features.permute(2, 0, 1).unsqueeze(0), image, cell)
 
-        image (B, 3, h, w) in [-1, 1]; coords (B, ..., 2) in [-1, 1] as (y, x), fp32 or better;
-        cell (B, 2) = (2/r_y, 2/r_x) → (B, ..., 3). The kernel integrals are means over exactly these coordinates.
-        """
-        if image.ndim != 4 or image.shape[1] != 3 or image.numel() == 0:
-            raise SRNOError(f"image has shape {tuple(image.shape)}; it must be (batch, 3, height, width), not empty")
-        batch = image.shape[0]
-        if coords.ndim < 3 or coords.shape[-1] != 2 or coords.shape[0] != batch or coords.numel() == 0:
-            raise SRNOError(f"coords have shape {tuple(coords.shape)}; they must be ({batch}, ..., 2), at least one")
-        if cell.shape != (batch, 2):
-            raise SRNOError(f"cell has shape {tuple(cell.shape)}; it must be ({batch}, 2), one (2/r_y, 2/r_x) each")
-        if coords.dtype not in (torch.float32, torch.float64):
-            raise SRNOError(f"coords are {coords.dtype}; below float32 neighbouring pixels cannot be told apart")
-        rgb = self.decode(self.encoder(image), image, coords.flatten(1, -2), cell)
-        return rgb.reshape(*coords.shape[:-1], 3)
+        def at(coords: Tensor) -> Tensor:
+            return answer(self.clip_cell(coords, true_cell, sampling.lr)[0] if cell_clip else coords)[0]
+
+        return PointwiseGrid(at, sampling, image.device)
+
+    def lift_points(self, features: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+        """z_0 (B, n, d_z) at coords (B, n, 2); only models with kernel layers have one."""
+        raise NotImplementedError(f"{type(self).__name__} has no latent function")
+
+    def at_points(
+        self,
+        features: Tensor,
+        image: Tensor,
+        coords: Tensor,
+        cell: Tensor,
+        layers: Sequence[Callable[[Tensor], Tensor]],  # noqa: ARG002
+    ) -> Tensor:
+        """RGB (B, n, 3) at coords (B, n, 2), with the kernel layers as maps z → z whose integrals are known."""
+        return self.prepare(features, image, cell)(coords)
+
+    def footprint(self) -> Footprint:
+        """Memory that the decoder needs, for planning."""
+        # Four neighbours with their hidden layers or unfolded features.
+        return Footprint(point=4096, width=256)
+
+
+def _check_image(image: Tensor) -> None:
+    if image.ndim != 4 or image.shape[1] != 3 or image.numel() == 0:
+        raise SRNOError(f"image has shape {tuple(image.shape)}; it must be (batch, 3, height, width), not empty")
+
+
+def _check_query(image: Tensor, coords: Tensor | None, cell: Tensor | None) -> tuple[Tensor, Tensor]:
+    _check_image(image)
+    if coords is None or cell is None:
+        raise SRNOError("give size=(height, width) for a whole picture, or coords and cell for points")
+    batch = image.shape[0]
+    if coords.ndim < 3 or coords.shape[-1] != 2 or coords.shape[0] != batch or coords.numel() == 0:
+        raise SRNOError(f"coords have shape {tuple(coords.shape)}; they must be ({batch}, ..., 2), at least one")
+    if cell.shape != (batch, 2):
+        raise SRNOError(f"cell has shape {tuple(cell.shape)}; it must be ({batch}, 2), one (2/r_y, 2/r_x) each")
+    if coords.dtype not in (torch.float32, torch.float64):
+        raise SRNOError(f"coords are {coords.dtype}; below float32 neighbouring pixels cannot be told apart")
+    return coords, cell

@@ -33,8 +33,12 @@ class RDN(nn.Module):
         self.blocks = nn.ModuleList(ResidualDenseBlock(config) for _ in range(config.blocks))
         self.fusion1 = nn.Conv2d(config.blocks * channels, channels, 1)
         self.fusion2 = nn.Conv2d(channels, channels, 3, padding=1)
-        self.halo = config.blocks * config.layers + 3
+        self.channels = channels
+        self.radius = config.blocks * config.layers + 3
         """Pixels beyond a window that its features depend on: one for each 3×3 convolution in a row."""
+        dense = channels + config.layers * config.growth
+        self.live_channels = config.blocks * channels + 2 * dense + 4 * channels
+        """Channels alive at once in the forward, with a margin for the convolutions' own copies."""
 
     def forward(self, image: Tensor) -> Tensor:
         shallow = self.shallow1(image)

@@ -5,7 +5,8 @@ from torch import Tensor, nn
 
 from srno.config import EDSRConfig, EncoderConfig, FixedScaleConfig, RDNConfig
 from srno.operator.edsr import EDSR
-from srno.operator.model import Model, make_encoder
+from srno.operator.encoder import make_encoder
+from srno.operator.model import Answer, Model
 from srno.operator.projection import bilinear
 
 DIV2K_MEAN = (0.4488, 0.4371, 0.4040)
@@ -48,6 +49,11 @@ class FixedScale(Model):
     def decode(self, features: Tensor, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:  # noqa: ARG002
         """features (B, C, h, w), image (B, 3, h, w), coords (B, n, 2), cell (B, 2) → RGB (B, n, 3)."""
         return bilinear(self.tail(features), coords).to(image.dtype)
+
+    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> Answer:  # noqa: ARG002
+        """The same with the network's picture made once."""
+        picture = self.tail(features)
+        return lambda coords: bilinear(picture, coords).to(image.dtype)
 
 
 def _make_tail(config: EncoderConfig, scale: int) -> nn.Sequential:

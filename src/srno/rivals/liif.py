@@ -1,12 +1,14 @@
 """LIIF: a perceptron looks at a pixel's features from the query's relative position; four such looks are averaged."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from srno.config import LIIFConfig
+from srno.operator.encoder import make_encoder
 from srno.operator.lifting import pick
-from srno.operator.model import Model, make_encoder
-from srno.rivals.parts import Neighbour, Perceptron, for_each, local_ensemble, size_of, unfold
+from srno.operator.model import Answer, Model
+from srno.rivals.parts import Neighbour, Perceptron, Pixels, for_each, local_ensemble, size_of, unfold
 
 
 class LIIF(Model):
@@ -28,3 +30,17 @@ class LIIF(Model):
             return self.perceptron(torch.cat([part.to(features.dtype) for part in parts], dim=-1))
 
         return local_ensemble(coords, size_of(features), look).to(image.dtype)
+
+    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> Answer:
+        """The first linear map acts on unfolded features, δ and c: a 3×3 convolution, a map of δ, and a constant."""
+        first = self.perceptron.linears()[0]
+        kernel = first.weight[:, :-4].unflatten(1, (features.shape[1], 3, 3))
+        W_delta, W_cell = first.weight[:, -4:-2], first.weight[:, -2:]
+        constant = F.linear(cell.to(features.dtype), W_cell, first.bias)
+        hidden = Pixels.of(F.conv2d(features, kernel, padding=1) + constant[..., None, None])
+
+        def look(near: Neighbour) -> Tensor:
+            there = hidden.at(near.rows, near.columns)
+            return self.perceptron.after_first(there + F.linear(near.delta.to(there.dtype), W_delta))
+
+        return lambda coords: local_ensemble(coords, hidden.size, look).to(image.dtype)

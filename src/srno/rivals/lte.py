@@ -1,19 +1,23 @@
 """LTE: each pixel holds amplitudes and frequencies of the texture around it, and a perceptron reads the waves' values.
 
-LTE+ is the same function in a second form, over whole maps: `srno.rivals.fused.prepare_maps`.
+LTE+ is the same function in a second form, over whole maps: `prepare_maps`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 from math import pi
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from srno.config import LTEConfig
+from srno.operator.encoder import make_encoder
+from srno.operator.grid import Neighbours, neighbours
 from srno.operator.lifting import pick
-from srno.operator.model import Model, make_encoder
+from srno.operator.model import Answer, Model
 from srno.operator.projection import bilinear
-from srno.rivals.parts import Neighbour, Perceptron, local_ensemble, size_of
+from srno.rivals.parts import Neighbour, Perceptron, Pixels, local_ensemble, size_of
 
 
 class LTE(Model):
@@ -41,6 +45,51 @@ class LTE(Model):
             return self.perceptron(waves(coefficient, frequency, near.delta.split(1, dim=-1), phase, dim=-1))
 
         return (local_ensemble(coords, size_of(features), look) + bilinear(image, coords)).to(image.dtype)
+
+    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> Answer:
+        """The estimators' maps and the phase are computed once per picture; the rest is per query as it stands."""
+        coefficients, frequencies = Pixels.of(self.coefficient(features)), Pixels.of(self.frequency(features))
+        phase = self.phase(cell.to(features.dtype)).unsqueeze(1)
+
+        def look(near: Neighbour) -> Tensor:
+            coefficient, frequency = (a.at(near.rows, near.columns) for a in (coefficients, frequencies))
+            return self.perceptron(waves(coefficient, frequency, near.delta.split(1, dim=-1), phase, dim=-1))
+
+        def answer(coords: Tensor) -> Tensor:
+            return (local_ensemble(coords, coefficients.size, look) + bilinear(image, coords)).to(image.dtype)
+
+        return answer
+
+    def prepare_maps(self, features: Tensor, image: Tensor, cell: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+        """LTE+: the same function over a grid, as 1×1 convolutions over maps.
+
+        Returns rows (H,) and columns (W,) ↦ RGB (B, 3, H, W).
+        """
+        estimates = self.coefficient(features), self.frequency(features)
+        phase = self.phase(cell.to(features.dtype))[..., None, None]
+        *inner, last = self.perceptron.linears()
+
+        def look(y: Neighbours, x: Neighbours, i: int, j: int) -> Tensor:
+            A, frequency = (a.index_select(2, y.index[:, i]).index_select(3, x.index[:, j]) for a in estimates)
+            hidden = waves(A, frequency, (y.delta[:, i, None], x.delta[:, j]), phase, dim=1)
+            for layer in inner:
+                hidden = _pointwise(layer, hidden).relu_()
+            share = y.share[:, i, None] * x.share[:, j]
+            return share.to(hidden.dtype) * _pointwise(last, hidden)
+
+        def answer(rows: Tensor, columns: Tensor) -> Tensor:
+            y, x = neighbours(rows, features.shape[-2]), neighbours(columns, features.shape[-1])
+            ensemble = torch.stack([look(y, x, i, j) for i, j in product((0, 1), repeat=2)]).sum(0)
+            grid = torch.stack(torch.meshgrid(rows, columns, indexing="ij"), dim=-1).flatten(0, 1)
+            skip = bilinear(image, grid.expand(len(image), -1, -1))
+            return (ensemble + skip.transpose(1, 2).unflatten(-1, ensemble.shape[-2:])).to(image.dtype)
+
+        return answer
+
+
+def _pointwise(layer: nn.Linear, maps: Tensor) -> Tensor:
+    """A linear map as a 1×1 convolution."""
+    return F.conv2d(maps, layer.weight[..., None, None], layer.bias)
 
 
 def waves(coefficient: Tensor, frequency: Tensor, delta: Sequence[Tensor], phase: Tensor, *, dim: int) -> Tensor:

@@ -1,13 +1,15 @@
 """Meta-SR: a filter for every output pixel, predicted from its place in the low-resolution pixel and its size."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from srno.config import MetaSRConfig
+from srno.operator.encoder import make_encoder
 from srno.operator.grid import SHIFT, nearest_pixel
 from srno.operator.lifting import pick
-from srno.operator.model import Model, make_encoder
-from srno.rivals.parts import Perceptron, size_of, unfold
+from srno.operator.model import Answer, Model
+from srno.rivals.parts import Perceptron, Pixels, size_of, unfold
 
 
 class MetaSR(Model):
@@ -25,6 +27,25 @@ class MetaSR(Model):
         filters = self.perceptron(place.to(features.dtype)).unflatten(-1, (-1, 3))
         around = pick(unfold(features), rows, columns).unsqueeze(-2)
         return (around @ filters).squeeze(-2).to(image.dtype)
+
+    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> Answer:
+        """Features · filter is bilinear in the unfolded features and in the perceptron's hidden values g.
+
+        So RGB = Σ_k g_k·A_k + A_0, where the A are 3×3 convolutions of the features: no filter is ever formed.
+        """
+        first, last = self.perceptron.linears()
+        channels, width = features.shape[1], first.out_features
+        kernels = torch.cat([last.weight, last.bias.unsqueeze(1)], dim=1).unflatten(0, (channels, 3, 3, 3))
+        kernels = kernels.permute(3, 4, 0, 1, 2).flatten(0, 1)
+        A = Pixels.of(F.conv2d(features, kernels, padding=1))
+
+        def answer(coords: Tensor) -> Tensor:
+            rows, columns, place = corner_query(coords, cell, A.size)
+            g = F.relu(first(place.to(features.dtype)))
+            there = A.at(rows, columns).unflatten(-1, (3, width + 1))
+            return ((there[..., :-1] @ g.unsqueeze(-1)).squeeze(-1) + there[..., -1]).to(image.dtype)
+
+        return answer
 
     def clip_cell(self, coords: Tensor, cell: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
         """Only the filters see the clipped cell: the coordinates move so that the corners x - cell/2 stay in place."""

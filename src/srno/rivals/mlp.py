@@ -6,8 +6,9 @@ The paper gives neither its size nor its layers; this is our reading of "MLP wit
 from torch import Tensor
 
 from srno.config import MLPConfig, SRNOConfig
+from srno.operator.encoder import make_encoder
 from srno.operator.lifting import NearestLifting
-from srno.operator.model import Model, make_encoder
+from srno.operator.model import Model
 from srno.operator.projection import bilinear
 from srno.rivals.parts import Perceptron
 

@@ -71,6 +71,25 @@ def local_ensemble(coords: Tensor, size: tuple[int, int], answer: Callable[[Neig
     return torch.stack([share.to(rgb.dtype) * rgb for rgb, share in answers]).sum(0)
 
 
+@dataclass(frozen=True)
+class Pixels:
+    """Features as rows that lie together in memory, to be looked up pixel by pixel."""
+
+    rows: Tensor
+    """(B·h·w, C)"""
+    size: tuple[int, int]
+
+    @classmethod
+    def of(cls, features: Tensor) -> "Pixels":
+        return cls(features.permute(0, 2, 3, 1).reshape(-1, features.shape[1]), size_of(features))
+
+    def at(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """(B, n, C) at pixels (B, n) of rows and columns."""
+        height, width = self.size
+        picture = torch.arange(len(rows), device=rows.device).unsqueeze(1) * height
+        return F.embedding((picture + rows) * width + columns, self.rows)
+
+
 def size_of(features: Tensor) -> tuple[int, int]:
     """(h, w) of a map (B, C, h, w)."""
     return features.shape[-2], features.shape[-1]

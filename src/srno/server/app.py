@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from srno.errors import SRNOError, require
-from srno.server import api
-from srno.server.api import Reply, json_reply
+from srno.server import handlers
 from srno.server.guard import Application, Guard, Names
+from srno.server.handlers import Reply, json_reply
 from srno.server.requests import TooLargeError
 from srno.server.studio import GoneError, NotLiftedError, Studio
 from srno.server.workers import BusyError, StoppedError
@@ -28,13 +28,13 @@ STATUS: dict[type[Exception], int] = {
     SRNOError: 400,
 }
 ROUTES: list[tuple[str, str, Handler]] = [
-    ("GET", "/api/about", api.about),
-    ("GET", "/api/examples/{name}", api.example),
-    ("POST", "/api/images", api.upload),
-    ("POST", "/api/images/{id}/lift", api.lift),
-    ("GET", "/api/images/{id}/tile", api.tile),
-    ("POST", "/api/images/{id}/exports", api.export),
-    ("GET", "/api/exports/{name}", api.exported),
+    ("GET", "/api/about", handlers.about),
+    ("GET", "/api/examples/{name}", handlers.example),
+    ("POST", "/api/images", handlers.upload),
+    ("POST", "/api/images/{id}/lift", handlers.lift),
+    ("GET", "/api/images/{id}/tile", handlers.tile),
+    ("POST", "/api/images/{id}/exports", handlers.export),
+    ("GET", "/api/exports/{name}", handlers.exported),
 ]
 
 

@@ -11,12 +11,12 @@ from srno.errors import SRNOError
 from srno.imaging.formats import CAPABILITIES, Format, check_limits
 from srno.imaging.picture import Picture
 from srno.imaging.write import write
-from srno.inference.enlarge import enlarge_picture
-from srno.inference.field import Progress
-from srno.inference.method import make_method
-from srno.inference.sizes import Fit, Target, make_request
 from srno.operator.model import Model
-from srno.server.pictures import Opened
+from srno.progress import Progress
+from srno.server.opened import Opened
+from srno.upscaling.enlarge import enlarge_picture
+from srno.upscaling.sizes import Fit, Target, make_request
+from srno.upscaling.upscaler import Upscaler
 
 DEPTHS = {"keep": None, "8": 8, "16": 16}
 
@@ -81,8 +81,8 @@ def read_order(given: Mapping[str, Any], picture: Picture) -> Order:
 
 def export(opened: Opened, model: Model, order: Order, progress: Progress) -> Exported:
     """Enlarge a picture and encode it, by the functions behind `srno upscale`."""
-    method = make_method(model, ensemble=order.ensemble)
-    large = enlarge_picture(opened.picture, order.target, method, order.bits, progress)
+    upscaler = Upscaler(model=model, ensemble=order.ensemble)
+    large = enlarge_picture(opened.picture, order.target, upscaler, order.bits, progress)
     progress(1.0)
     stream = io.BytesIO()
     notes = write(large, stream, format=order.format, quality=order.quality, metadata=order.metadata).notes

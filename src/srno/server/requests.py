@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from srno.errors import SRNOError
-from srno.server.workers import Job, StoppedError
+from srno.server.workers import StoppedError, Task
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -74,7 +74,7 @@ def read_numbers(request: "Request", name: str, count: int) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split(","))
 
 
-async def finish(request: "Request", job: Job[Result]) -> Result:
+async def finish(request: "Request", job: Task[Result]) -> Result:
     """The result of a job, which is called off as soon as the client hangs up."""
     result = _awaitable(job)
     hung_up = asyncio.create_task(_hung_up(request))
@@ -92,7 +92,7 @@ async def finish(request: "Request", job: Job[Result]) -> Result:
         job.cancel()
 
 
-async def watch(job: Job[Result], describe: Callable[[Result], Facts]) -> AsyncGenerator[bytes]:
+async def watch(job: Task[Result], describe: Callable[[Result], Facts]) -> AsyncGenerator[bytes]:
     """Lines of JSON until a job is done; when nobody listens any more, it is called off."""
     future = _awaitable(job)
     try:
@@ -105,7 +105,7 @@ async def watch(job: Job[Result], describe: Callable[[Result], Facts]) -> AsyncG
         job.cancel()
 
 
-def _awaitable(job: Job[Result]) -> "asyncio.Future[Result]":
+def _awaitable(job: Task[Result]) -> "asyncio.Future[Result]":
     """Its result; an error that nobody stayed to hear of is no news."""
     future = asyncio.wrap_future(job.future)
     future.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -2,12 +2,11 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar, cast
+from collections.abc import Hashable
+from typing import TypeVar
 
 from srno.errors import SRNOError
 
-Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
@@ -58,31 +57,3 @@ class Store:
     def _remove(self, key: Hashable) -> None:
         if key in self._entries:
             self._used -= self._entries.pop(key)[1]
-
-
-class Once(Generic[Key, Value]):
-    """The last few results of a function, each computed by one thread while others that want it wait."""
-
-    def __init__(self, make: Callable[[Key], Value], room: int) -> None:
-        self._make, self._room = make, room
-        self._slots: OrderedDict[Key, _Slot] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def __call__(self, key: Key) -> Value:
-        with self._lock:
-            slot = self._slots.setdefault(key, _Slot())
-            self._slots.move_to_end(key)
-            while len(self._slots) > self._room:
-                self._slots.popitem(last=False)
-        with slot.lock:
-            if not slot.filled:
-                slot.value = self._make(key)
-                slot.filled = True
-        return cast(Value, slot.value)
-
-
-class _Slot:
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.filled = False
-        self.value: object = None

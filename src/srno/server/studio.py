@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,17 +16,20 @@ import torch
 
 from srno.checkpoints.catalogue import load
 from srno.errors import SRNOError
+from srno.field.field import Field, lift
+from srno.field.machine import choose_device
+from srno.imaging.formats import CAPABILITIES
 from srno.imaging.read import read
-from srno.inference.device import choose_device
-from srno.inference.field import Progress
+from srno.once import Once
+from srno.operator.encoder import channels
 from srno.operator.model import Model
+from srno.progress import Progress
 from srno.server import exports
 from srno.server.exports import Exported
-from srno.server.lifting import Lifted, bytes_when_lifted, lift
-from srno.server.pictures import Opened
-from srno.server.store import Once, Store
+from srno.server.opened import Opened
+from srno.server.store import Store
 from srno.server.tiles import Tile, paint
-from srno.server.workers import Job, Worker
+from srno.server.workers import Task, Worker
 
 NICE = 10
 """How far an export, which nobody watches pixel by pixel, steps back for those who look."""
@@ -65,14 +69,14 @@ class Studio:
     ) -> None:
         self.models, self.examples, self.limits, self.threads = dict(models), dict(examples), limits, threads
         self._store = Store(memory)
-        self._load: Once[str, Model] = Once(self._read, len(self.models))
+        self._models: Once[str, Model] = Once(len(self.models))
         # Tiles are small: each takes one thread, and so many are computed at once. Lifts and exports have queues of
         # their own, so that no view waits for them.
         self._tiles = Worker("tiles", threads, _prepare(1))
         self._lifting = Worker("lifting", 1, _prepare(threads))
         self._exporting = Worker("exporting", 1, _prepare(threads, NICE))
 
-    def open(self, data: bytes, name: str) -> Job[Opened]:
+    def open(self, data: bytes, name: str) -> Task[Opened]:
         """Decode a picture file and keep it under an id that cannot be guessed."""
 
         def work(_progress: Progress) -> Opened:
@@ -90,20 +94,20 @@ class Studio:
             raise GoneError("the picture is no longer in memory; open it again")
         return opened
 
-    def lift(self, picture: str, model: str) -> Job[None]:
+    def lift(self, picture: str, model: str) -> Task[None]:
         """Lift a picture with a model, unless that is done."""
         opened, key = self.opened(picture), ("field", picture, self._known(model))
 
         def work(progress: Progress) -> None:
-            if self._store.get(key, Lifted) is None:
+            if self._store.get(key, Field) is None:
                 operator = self._load(model)
                 size = bytes_when_lifted(operator, opened.size)
                 self._store.check(size + opened.bytes + TILES, f"{opened.name}, lifted by {model},")
-                self._store.put(key, lift(operator, opened.tensor(), progress), size)
+                self._store.put(key, lift(operator, opened.tensor(), progress=progress), size)
 
         return self._lifting.submit(work)
 
-    def tile(self, picture: str, tile: Tile) -> Job[bytes]:
+    def tile(self, picture: str, tile: Tile) -> Task[bytes]:
         """A part of a picture at a zoom level, as a PNG."""
         opened = self.opened(picture)
         tile.check(opened.size)
@@ -120,7 +124,7 @@ class Studio:
 
         return self._tiles.submit(work, urgency=int(lifted is not None))
 
-    def export(self, picture: str, given: Mapping[str, Any]) -> Job[str]:
+    def export(self, picture: str, given: Mapping[str, Any]) -> Task[str]:
         """Begin an export; its result is the id of the file."""
         opened, model = self.opened(picture), self._known(str(given.get("model")))
         order = exports.read_order(given, opened.picture)
@@ -154,19 +158,31 @@ class Studio:
     def _workers(self) -> tuple[Worker, ...]:
         return self._tiles, self._lifting, self._exporting
 
-    def _read(self, name: str) -> Model:
-        return load(self.models[name], device=choose_device("auto"))
+    def _load(self, name: str) -> Model:
+        return self._models(name, lambda: load(self.models[name], device=choose_device("auto")))
 
     def _known(self, model: str) -> str:
         if model not in self.models:
             raise SRNOError(f"model {model!r} is not here; choose {', '.join(self.models)}")
         return model
 
-    def _lifted(self, picture: str, model: str) -> Lifted:
-        lifted = self._store.get(("field", picture, self._known(model)), Lifted)
+    def _lifted(self, picture: str, model: str) -> Field:
+        lifted = self._store.get(("field", picture, self._known(model)), Field)
         if lifted is None:
             raise NotLiftedError(f"the picture is not lifted by {model}")
         return lifted
+
+
+def bundled_examples() -> dict[str, Path]:
+    """The pictures that come with the package: file names and files, in alphabetical order."""
+    folder = Path(str(files("srno"))) / "examples"
+    suffixes = {suffix for capability in CAPABILITIES.values() for suffix in capability.suffixes}
+    return {path.name: path for path in sorted(folder.glob("*")) if path.suffix.lower() in suffixes}
+
+
+def bytes_when_lifted(model: Model, size: tuple[int, int]) -> int:
+    """Memory of a picture and its features."""
+    return 4 * size[0] * size[1] * (3 + channels(model.encoder))
 
 
 def _prepare(threads: int, nice: int = 0) -> Callable[[], None]:

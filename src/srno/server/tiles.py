@@ -2,19 +2,26 @@
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from PIL import Image
 
 from srno.errors import SRNOError
-from srno.inference.field import Progress, Region
-from srno.server.lifting import Lifted, region_of
-from srno.server.pictures import Opened, as_png
+from srno.field.field import Field
+from srno.progress import Progress
+from srno.server.opened import Opened, as_png
 
 BICUBIC = "bicubic"
 """The source of pixels that is no model."""
+QUADRATURE = 16384
+"""Points of the kernel integral at one zoom level, about as many as training saw."""
 LARGEST_ZOOM = 512
 LARGEST_TILE = 2048 * 2048
+
+
+Box: TypeAlias = tuple[float, float, float, float]
+"""(left, top, right, bottom) in pixels of the picture."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +50,28 @@ class Tile:
         return self.source != BICUBIC and (self.level == size or self.level[0] > size[0] or self.level[1] > size[1])
 
 
-def paint(opened: Opened, lifted: Lifted | None, tile: Tile, progress: Progress) -> bytes:
+def paint(opened: Opened, lifted: Field | None, tile: Tile, progress: Progress) -> bytes:
     """The tile as a PNG: bicubic without a lifted picture, and always so for alpha."""
     region, size = region_of(opened.size, tile.level, tile.rect), tile.rect[2:]
     if lifted is None:
         return as_png(_bicubic(opened.shown, region, size))
-    seen = opened.image(lifted.render(tile.level, tile.rect, progress))
+    progress(0.0)  # the integrals of a level may take a while; stop before them if nobody waits
+    left, top, right, bottom = region
+    shape = (size[1], size[0])
+    rgb = lifted.render(shape, region=(top, left, bottom, right), integral=QUADRATURE, progress=progress)
+    seen = opened.image(rgb)
     if opened.shown.mode == "RGBA":
         seen.putalpha(_bicubic(opened.shown, region, size).getchannel("A"))
     return as_png(seen)
 
 
-def _bicubic(image: Image.Image, region: Region, size: tuple[int, int]) -> Image.Image:
+def region_of(size: tuple[int, int], level: tuple[int, int], rect: tuple[int, int, int, int]) -> Box:
+    """Pixels of a level as a box of the picture; sizes are (width, height)."""
+    (left, top, width, height), x, y = rect, size[0] / level[0], size[1] / level[1]
+    return left * x, top * y, min(size[0], (left + width) * x), min(size[1], (top + height) * y)
+
+
+def _bicubic(image: Image.Image, region: Box, size: tuple[int, int]) -> Image.Image:
     """A region of an image at `size`, as Pillow resamples it."""
     left, top, right, bottom = region
     if (right - left, bottom - top) == size:  # at ×1 it is the picture, with the colours of what cannot be seen
@@ -71,7 +88,7 @@ def _bicubic(image: Image.Image, region: Region, size: tuple[int, int]) -> Image
     return _enlarged(part, box, size)
 
 
-def _enlarged(image: Image.Image, box: Region, size: tuple[int, int]) -> Image.Image:
+def _enlarged(image: Image.Image, box: Box, size: tuple[int, int]) -> Image.Image:
     """The same in floats: between two passes in whole numbers values are cut off, and tiles would not meet."""
     values = np.asarray(image, np.float32)
     alpha = values[..., 3:] / 255

@@ -8,7 +8,7 @@ from queue import Full, PriorityQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from srno.errors import SRNOError
-from srno.inference.field import Progress
+from srno.progress import Progress
 
 Result = TypeVar("Result")
 Work: TypeAlias = Callable[[Progress], Result]
@@ -26,7 +26,7 @@ class BusyError(SRNOError):
     """More jobs are waiting than is sensible."""
 
 
-class Job(Generic[Result]):
+class Task(Generic[Result]):
     """A piece of work that waits, runs or is done."""
 
     def __init__(self, work: Work[Result]) -> None:
@@ -69,8 +69,8 @@ class Worker:
 
     def __init__(self, name: str, threads: int, prepare: Callable[[], None]) -> None:
         """`prepare` is called once in each thread, before its first job."""
-        self._queue: PriorityQueue[tuple[int, int, Job[Any]]] = PriorityQueue(ROOM)
-        self._jobs: set[Job[Any]] = set()
+        self._queue: PriorityQueue[tuple[int, int, Task[Any]]] = PriorityQueue(ROOM)
+        self._jobs: set[Task[Any]] = set()
         self._lock = threading.Lock()
         self._count = 0
         self._threads = [
@@ -80,9 +80,9 @@ class Worker:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, work: Work[Result], urgency: int = 0) -> Job[Result]:
+    def submit(self, work: Work[Result], urgency: int = 0) -> Task[Result]:
         """Queue some work; a smaller number comes first, and among equals the older."""
-        job = Job(work)
+        job = Task(work)
         with self._lock:
             self._count += 1
             self._jobs.add(job)
@@ -118,6 +118,6 @@ class Worker:
                 self._forget(job)
             del job  # its result may be large
 
-    def _forget(self, job: Job[Any]) -> None:
+    def _forget(self, job: Task[Any]) -> None:
         with self._lock:
             self._jobs.discard(job)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from srno.checkpoints.build import create_model
 from srno.checkpoints.native import Checkpoint
 from srno.config import ModelConfig, RDNConfig, SRNOConfig
 from srno.errors import SRNOError
-from srno.operator.build import build
 from srno.operator.lifting import FREQUENCIES
 from srno.operator.model import Model
 
@@ -35,7 +35,7 @@ def grow(checkpoint: Checkpoint, target: ModelConfig) -> Model:
         return old.train()
     _check(old.config, target)
     growth = _Growth(old.config, target)
-    model = build(target).to(next(old.parameters()).dtype)
+    model = create_model(target).to(next(old.parameters()).dtype)
     state, before = model.state_dict(), old.state_dict()
     for name, tensor in state.items():
         if name not in before:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from srno.checkpoints.build import create_model
 from srno.checkpoints.catalogue import find, read_checkpoint
-from srno.config import FixedScaleConfig, preset
+from srno.config import preset
 from srno.errors import SRNOError
-from srno.operator.build import build
 from srno.operator.model import Model
 from srno.training.config import TrainConfig
 from srno.training.grow import grow
@@ -54,14 +54,14 @@ class Learner:
     """Units that were restarted at the beginning, for each block of the encoder; empty if none were asked to be."""
 
     @classmethod
-    def begin(cls, config: TrainConfig, device: torch.device) -> Self:
+    def begin(cls, config: TrainConfig, device: torch.device, encoder: nn.Module | None = None) -> Self:
         """Fresh or given weights, nothing learnt yet."""
         torch.manual_seed(config.seed)
-        model = _first_model(config).to(device)
+        model = _first_model(config, encoder).to(device)
         return cls(model, Average(model, config.ema), make_optimisers(model, config))
 
     def revive(self, patches: Tensor) -> int:
-        """Restart the encoder's units that are silent on patches (B, 3, p, p), before the first step; how many?"""
+        """Restart the encoder's units that are dead on patches (B, 3, p, p), before the first step; how many?"""
         self.fresh[:] = revive(self.model.encoder, patches.to(next(self.model.parameters()).device))
         for name, tensor in self.model.state_dict().items():
             self.average.weights[name].copy_(tensor)
@@ -110,10 +110,12 @@ class Learner:
         return float(state["seconds"])
 
 
-def _first_model(config: TrainConfig) -> Model:
+def _first_model(config: TrainConfig, encoder: nn.Module | None) -> Model:
     target = preset(config.preset)
-    if isinstance(target, FixedScaleConfig) and not config.r_min == config.r_max == target.scale:
-        raise SRNOError(
-            f"--preset {config.preset}: give --r-min {target.scale} --r-max {target.scale}, its only factor"
-        )
-    return build(target) if config.init is None else grow(read_checkpoint(find(config.init)), target)
+    only = target.only_scale
+    if only is not None and not config.r_min == config.r_max == only:
+        raise SRNOError(f"--preset {config.preset}: give --r-min {only} --r-max {only}, its only factor")
+    if config.init is None:
+        return create_model(target, encoder=encoder)
+    checkpoint = read_checkpoint(find(config.init))
+    return checkpoint.model(encoder).train() if encoder is not None else grow(checkpoint, target)

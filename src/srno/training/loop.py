@@ -8,39 +8,73 @@ torchrun --nproc-per-node=8 -m srno train --preset rdn --data DIV2K --out runs/r
 import signal
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
 
 from srno.errors import SRNOError
-from srno.training.clock import Clock
 from srno.training.config import TrainConfig
+from srno.training.distributed import World, join_world, stop_requests
+from srno.training.feed import Feed, first_patches, open_pictures
 from srno.training.learner import Learner
-from srno.training.objective import Objective
 from srno.training.optimisers import set_rate
-from srno.training.pictures import Feed, first_patches, open_pictures
 from srno.training.recorder import Recorder, Tell
 from srno.training.run import Run
-from srno.training.schedule import Budget
-from srno.training.signals import stop_requests
-from srno.training.step import choose_precision, gradient
-from srno.training.world import World
+from srno.training.schedule import Budget, Clock
+from srno.training.step import Objective, choose_precision, gradient
 
 PATIENCE = 5
 """Bad steps in a row after which the run goes back to a saved state."""
-REVIVED_BY = 256
+REVIVAL_PATCHES = 256
 """Patches to which a unit must not have answered once to be given fresh weights."""
-HELD = 0.25
+HOLD_SHARE = 0.25
 """Share of the budget for which the filters of such units stay as they are drawn."""
 ROLLBACKS = 5
 """Times that it may go back before it gives up."""
 
 
-def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Signals | None:
-    """Train until the budget is used up or the process is asked to stop; goes on from the run's last state if any.
+def train(
+    config: TrainConfig,
+    out: str | Path,
+    *,
+    encoder: nn.Module | None = None,
+    device: str = "auto",
+    report: Tell | None = None,
+) -> Path:
+    """Train a model into the folder `out`, or resume the run that is there; returns the best weights' file.
 
-    Returns the signal that stopped it, None when it is done. Only the main process writes and tells.
+        `encoder` is a module of your own in place of the preset's, see `srno.SRNO`. `report` is called with each event,
+    a dict such as {"event": "step", "loss": …} or {"event": "validation", "mean": …}. Under torchrun the processes
+    share the work. Ctrl-C stops after the step with everything saved, and raises KeyboardInterrupt.
+
+    >>> import srno, tempfile
+        >>> from pathlib import Path
+    from typing import Any
+        >>> pictures = Path(srno.__file__).parent / "examples"
+        >>> config = srno.TrainConfig(data=(pictures,), preset="light", steps=1, stages="16x2x64", hold_out=0)
+        >>> srno.train(config, Path(tempfile.mkdtemp()) / "run").name
+        'best.safetensors'
+    """
+    run = Run(Path(out))
+    with join_world(device) as world:
+        tell = report if report is not None and world.main else _ignore
+        stopped = loop(config, run, world, tell, encoder=encoder)
+    if stopped:
+        raise KeyboardInterrupt
+    return run.folder / "best.safetensors"
+
+
+def loop(
+    config: TrainConfig, run: Run, world: World, tell: Tell, *, encoder: nn.Module | None = None
+) -> signal.Signals | None:
+    """Train until the budget is used up or the process is asked to stop; resumes from the run's last state if any.
+
+    Returns the signal that stopped it, None when it is done. Only the main process writes and reports.
     """
     precision = world.share(lambda: choose_precision(config.precision, world.device))
     config = replace(config, precision=precision)
-    learner = Learner.begin(config, world.device)
+    learner = Learner.begin(config, world.device, encoder)
     pictures = open_pictures(config, world, lambda done, of: tell({"event": "reading", "done": done, "of": of}))
 
     with ExitStack() as stack:
@@ -54,8 +88,8 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
         if state:
             world.share(lambda: budget.check_change(run.config(), position))
         elif config.revive:
-            revived = learner.revive(first_patches(pictures, config, REVIVED_BY))
-            tell({"event": "note", "text": f"{revived} silent units of the encoder have fresh weights"})
+            revived = learner.revive(first_patches(pictures, config, REVIVAL_PATCHES))
+            tell({"event": "note", "text": f"{revived} dead units of the encoder have fresh weights"})
         objective = world.wrap(Objective(learner.model))
         if world.main:
             run.remember(config)
@@ -75,7 +109,7 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
             batch = feed.batch(stage, position.sample)
             loss, norm = gradient(objective, batch, config, config.loss_at(progress), world)
             position.sample += stage.batch
-            if progress < HELD:
+            if progress < HOLD_SHARE:
                 learner.hold_fresh()
             if position.trusts(loss, norm):
                 learner.update(loss)
@@ -91,6 +125,10 @@ def train(config: TrainConfig, run: Run, world: World, tell: Tell) -> signal.Sig
         if recorder:
             recorder.end(done=not stop)
     return signal.Signals(int(stop)) if stop else None
+
+
+def _ignore(_event: dict[str, Any]) -> None:
+    pass
 
 
 def roll_back(run: Run, learner: Learner, world: World) -> None:

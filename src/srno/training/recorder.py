@@ -10,22 +10,22 @@ from typing import Any
 from srno.checkpoints.native import Card
 from srno.errors import SRNOError
 from srno.evaluation.datasets import PictureSet
-from srno.training.clock import Clock
 from srno.training.config import TrainConfig
+from srno.training.feed import Pictures, first_patches
 from srno.training.learner import Learner
-from srno.training.pictures import Pictures, first_patches
-from srno.training.revive import silent_units
+from srno.training.revive import dead_units
 from srno.training.run import Run
+from srno.training.schedule import Clock
 from srno.training.stages import Stage
 from srno.training.validation import draw_crops, protocol_of, validate
 
 FIRST = 15.0
 """Seconds after the start at which a run is first validated and saved."""
-WATCHED_BY = 64
-"""Patches to which a unit must answer once not to be called silent."""
-WATCHED = 48
+DEAD_UNIT_PATCHES = 64
+"""Patches to which a unit must answer once not to be called dead."""
+DEAD_UNIT_PATCH_SIDE = 48
 """Pixels of them, along each side."""
-AT_MOST = 0.1
+VALIDATION_TIME_SHARE = 0.1
 """Share of the time that validations may take, so that a slow machine or a short budget is not spent on them."""
 
 Tell = Callable[[dict[str, Any]], None]
@@ -40,8 +40,10 @@ class Recorder:
     ) -> None:
         self.config, self.run, self.learner, self.clock, self.tell = config, run, learner, clock, tell
         self.pictures = pictures.held_out
-        self.patches = first_patches(pictures, config, WATCHED_BY)[..., :WATCHED, :WATCHED]
-        self.told_of_silence = False
+        self.patches = first_patches(pictures, config, DEAD_UNIT_PATCHES)[
+            ..., :DEAD_UNIT_PATCH_SIDE, :DEAD_UNIT_PATCH_SIDE
+        ]
+        self.warned_of_dead_blocks = False
         self.protocol = protocol_of(config)
         self.shadow = copy.deepcopy(learner.model).eval()
         self.results: dict[str, float] = {}
@@ -89,28 +91,30 @@ class Recorder:
             except (SRNOError, OSError) as error:
                 self._note(f"no validation: {error}; training goes on")
         now = time.monotonic()
-        self.next_validation = now + max(60 * self.config.validate_minutes, (now - begun) * (1 / AT_MOST - 1))
+        self.next_validation = now + max(
+            60 * self.config.validate_minutes, (now - begun) * (1 / VALIDATION_TIME_SHARE - 1)
+        )
 
     def _validate(self, pictures: PictureSet) -> None:
         position = self.learner.position
         self.shadow.load_state_dict(self.learner.average.weights)
         self.results = validate(self.shadow, pictures, self.protocol)
-        silent = silent_units(self.shadow.encoder, self.patches.to(next(self.shadow.parameters()).device))
-        self._event("validation", **self.results, **({"silent": sum(map(len, silent))} if silent else {}))
-        self._warn_of_silence([len(units) for units in silent])
+        dead = dead_units(self.shadow.encoder, self.patches.to(next(self.shadow.parameters()).device))
+        self._event("validation", **self.results, **({"dead": sum(map(len, dead))} if dead else {}))
+        self._warn_of_dead_blocks([len(units) for units in dead])
         if self.results["mean"] > position.best:
             position.best = self.results["mean"]
             self._write_weights("best")
         draw_crops(self.shadow, pictures, self.protocol, self.run.folder / "crops" / f"{position.step:07d}.png")
 
-    def _warn_of_silence(self, silent: list[int]) -> None:
+    def _warn_of_dead_blocks(self, dead: list[int]) -> None:
         """Once, when whole blocks of the encoder are lost: neither loss nor PSNR would tell."""
         channels = self.learner.model.config.encoder.channels
-        lost = [str(number) for number, count in enumerate(silent, start=1) if count == channels]
-        if lost and not self.told_of_silence:
-            self.told_of_silence = True
+        lost = [str(number) for number, count in enumerate(dead, start=1) if count == channels]
+        if lost and not self.warned_of_dead_blocks:
+            self.warned_of_dead_blocks = True
             self._note(
-                f"block {', '.join(lost)} of the encoder's {len(silent)} answers nothing any more; restart such blocks "
+                f"block {', '.join(lost)} of the encoder's {len(dead)} answers nothing any more; restart such blocks "
                 f"in a new run: --init {self.run.folder / 'last.safetensors'} --revive, with a lower --rate"
             )
 

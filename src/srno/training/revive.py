@@ -1,8 +1,8 @@
-"""Find the silent units of an encoder, and give them a fresh start without changing the function that it computes.
+"""Find the dead units of an encoder, and give them a fresh start without changing the function that it computes.
 
 A high rate can push all of a unit's responses below zero. The ReLU after it then answers nothing to any picture, no
 gradient reaches its weights again, and the unit is lost; whole residual blocks are lost so, and the loss does not tell.
-But nobody hears a silent unit: it may have new weights, as long as the convolution after it begins by ignoring it.
+But nobody hears a dead unit: it may have new weights, as long as the convolution after it begins by ignoring it.
 (Restarting such units during training is known as ReDo: Sokar et al., ICML 2023.)
 """
 
@@ -16,25 +16,25 @@ from srno.operator.edsr import EDSR, ResidualBlock
 
 
 @torch.no_grad()
-def silent_units(encoder: nn.Module, images: Tensor) -> list[Tensor]:
+def dead_units(encoder: nn.Module, images: Tensor) -> list[Tensor]:
     """For each residual block the indices of the units that are nowhere above zero on images (B, 3, h, w).
 
     Only EDSR's blocks have units that are followed by nothing but a ReLU and one convolution; of other encoders
     nothing is said.
     """
-    return [_silent(block, x) for block, x in _blocks(encoder, images)]
+    return [_is_dead(block, x) for block, x in _blocks(encoder, images)]
 
 
 @torch.no_grad()
 def revive(encoder: nn.Module, images: Tensor) -> list[Tensor]:
-    """Restart, in place, the units that are silent on images (B, 3, h, w); returns which those are now, by block.
+    """Restart, in place, the units that are dead on images (B, 3, h, w); returns which those are now, by block.
 
     Blocks that are lost altogether go to the end, where they have more to work on and disturb no block after them.
     """
-    silent = silent_units(encoder, images)
+    dead = dead_units(encoder, images)
     if not isinstance(encoder, EDSR):
-        return silent
-    fresh = [silent[number] for number in _move_lost_last(encoder, silent)]
+        return dead
+    fresh = [dead[number] for number in _move_lost_last(encoder, dead)]
     for units, (block, x) in zip(fresh, _blocks(encoder, images), strict=True):
         if len(units):
             _restart(block, units, x)
@@ -54,7 +54,7 @@ def hold(encoder: nn.Module, fresh: list[Tensor]) -> None:
                     parameter.grad[units] = 0
 
 
-def _move_lost_last(encoder: EDSR, silent: list[Tensor]) -> list[int]:
+def _move_lost_last(encoder: EDSR, dead: list[Tensor]) -> list[int]:
     """Put the blocks without a sound behind the others; returns where each had been.
 
     All that such a block adds is its bias, which the block before it takes over. The first has none before it that
@@ -63,7 +63,7 @@ def _move_lost_last(encoder: EDSR, silent: list[Tensor]) -> list[int]:
     states = [{name: tensor.clone() for name, tensor in block.state_dict().items()} for block in encoder.blocks]
     kept, lost = list[int](), list[int]()
     for number, state in enumerate(states):
-        if number and len(silent[number]) == len(state["conv2.bias"]):
+        if number and len(dead[number]) == len(state["conv2.bias"]):
             states[kept[-1]]["conv2.bias"] += state["conv2.bias"]
             state["conv2.bias"].zero_()
             lost.append(number)
@@ -84,7 +84,7 @@ def _blocks(encoder: nn.Module, images: Tensor) -> Iterator[tuple[ResidualBlock,
             x = block(x)
 
 
-def _silent(block: ResidualBlock, x: Tensor) -> Tensor:
+def _is_dead(block: ResidualBlock, x: Tensor) -> Tensor:
     return (block.conv1(x).amax((0, 2, 3)) <= 0).nonzero().flatten()
 
 

@@ -12,15 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from srno.checkpoints.native import Card, Checkpoint, write_atomically, write_checkpoint
+from srno.checkpoints.native import Card, Checkpoint, write_checkpoint
 from srno.config import ModelConfig
 from srno.errors import SRNOError
+from srno.files import locked, remove_partial, write_atomically
 from srno.training.config import TrainConfig, from_json, to_json
-
-try:
-    import fcntl
-except ImportError:  # not on Windows, where nothing keeps two processes from the same run
-    fcntl = None
 
 KEPT = 2
 """States that are kept: the newest, and one more in case it is damaged or leads nowhere."""
@@ -47,28 +43,19 @@ class Run:
 
     @contextmanager
     def opened(self) -> Generator[None]:
-        """Take the folder for this process, and clear away what a killed one left."""
+        """Take the folder for this process, and remove what a killed one left."""
         with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / ".lock").open("w")
-        with lock:
-            self._take(lock.fileno())
-            for left in (*self.folder.glob(".*.partial"), *self.folder.glob("state/.*.partial")):
-                left.unlink(missing_ok=True)
+            (self.folder / ".lock").touch()
+        with locked(self.folder / ".lock", wait=False) as free:
+            if not free:
+                raise SRNOError(f"{self.folder}: another process is training this run")
+            remove_partial(self.folder)
+            remove_partial(self.folder / "state")
             if self.log.exists() and not self.log.read_bytes().endswith(b"\n"):
                 with self.log.open("a") as file:
                     file.write("\n")
             yield
-
-    def _take(self, lock: int) -> None:
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SRNOError(f"{self.folder}: another process is training this run") from None
-        except OSError:
-            pass  # a file system without locks
 
     def config(self) -> TrainConfig:
         """What the run was begun with."""

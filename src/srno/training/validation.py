@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from srno.config import FixedScaleConfig, ModelConfig
+from srno.config import ModelConfig
 from srno.evaluation.datasets import PictureSet, load_pair, reason_to_skip
 from srno.evaluation.evaluate import bicubic, evaluate
 from srno.evaluation.protocols import Protocol, Scale, named_protocol
-from srno.inference.upscaler import Upscaler
 from srno.operator.model import Model
 from srno.training.config import TrainConfig
+from srno.upscaling.upscaler import Upscaler
 
 
 def scales_of(config: ModelConfig) -> tuple[Scale, ...]:
     """What weights are selected by: the published factors, or the only one that the model has."""
-    factors = (config.scale,) if isinstance(config, FixedScaleConfig) else (2, 3, 4)
+    factors = (2, 3, 4) if config.only_scale is None else (config.only_scale,)
     return tuple(Scale(factor, factor) for factor in factors)
 
 
@@ -29,7 +29,7 @@ def protocol_of(config: TrainConfig) -> Protocol:
 
 def validate(model: Model, pictures: PictureSet, protocol: Protocol) -> dict[str, float]:
     """Mean PSNR by scale, and their mean."""
-    scores = evaluate(Upscaler(model), pictures, scales_of(model.config), protocol, model="validation").mean
+    scores = evaluate(_exactly(model).array, pictures, scales_of(model.config), protocol, model="validation").mean
     by_scale = {f"x{scale}": score.psnr for scale, score in scores.items()}
     return by_scale | {"mean": float(np.mean(list(by_scale.values())))}
 
@@ -43,11 +43,15 @@ def draw_crops(model: Model, pictures: PictureSet, protocol: Protocol, path: Pat
         lr, hr = (pixels.astype(np.float32) / np.float32(255) for pixels in load_pair(picture, scale, protocol))
         size = (hr.shape[0], hr.shape[1])
         arguments: dict[str, Any] = {"size": size, "scale": (scale.y, scale.x), "cell_clip": True}
-        rows.append(_square([bicubic(lr, **arguments), Upscaler(model)(lr, **arguments), hr]))
+        rows.append(_square([bicubic(lr, **arguments), _exactly(model).array(lr, **arguments), hr]))
     if rows:
         path.parent.mkdir(parents=True, exist_ok=True)
         width = min(row.shape[1] for row in rows)
         Image.fromarray(np.concatenate([row[:, :width] for row in rows])).save(path)
+
+
+def _exactly(model: Model) -> Upscaler:
+    return Upscaler(model=model, integral="exact")
 
 
 def _square(pictures: Sequence[NDArray[np.float32]]) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""Watching a run: a live table on a terminal, plain lines elsewhere, and TensorBoard for those who want it."""
+"""Watching a run: a bar on a terminal, lines elsewhere, and TensorBoard for those who want it."""
 
 import math
 from collections.abc import Callable
@@ -7,105 +7,94 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.progress import TaskID
 
 from srno.errors import require
+from srno.view import View
 
 Event = dict[str, Any]
 
-MEMORY = 0.95
-"""Of the loss that is shown."""
-LINE_EVERY = 60.0
-"""Seconds between the lines on steps where there is no live table."""
+LOSS_MEMORY = 0.95
+"""Of the running mean that is shown."""
+SECONDS_BETWEEN_LINES = 60.0
+"""Between the lines about steps where there is no bar."""
 
 
-class View:
-    """Shows the events of a run on stderr."""
+class RunView:
+    """Shows the events of a run on standard error."""
 
-    def __init__(self, title: str, console: Console) -> None:
-        self.title, self.console = title, console
-        self.progress, self.numbers = 0.0, dict[str, str]()
+    def __init__(self, title: str) -> None:
+        self.title, self.view = title, View()
+        self.numbers = dict[str, str]()
         self.start: Event | None = None
         """The first step since this process began."""
         self.loss = math.nan
-        """Its running mean: single steps tell little."""
+        """Its running mean: single steps are noisy."""
         self.next_line = 0.0
-        self.live = Live(self._table(), console=console, refresh_per_second=2) if console.is_terminal else None
+        self.bar: TaskID | None = None
 
     def __enter__(self) -> Self:
-        if self.live:
-            self.live.start()
+        self.view.__enter__()
+        self.bar = self.view.add(self.title)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self.live:
-            self.live.stop()
+        self.view.__exit__(kind, error, at)
 
     def __call__(self, event: Event) -> None:
         """Take in an event."""
         match event["event"]:
             case "reading":
-                self.numbers["reading pictures"] = f"{event['done']} of {event['of']}"
-                if not self.live and event["done"] == 1:
-                    self._say(f"reading {event['of']} pictures, which is done once")
+                self._move(0, f"reading pictures, {event['done']} of {event['of']}")
+                if not self.view.live and event["done"] == 1:
+                    self.view.say(f"reading {event['of']} pictures, which is done once")
             case "step":
                 self._step(event)
             case "validation":
                 scores = "  ".join(f"{name} {event[name]:.3f}" for name in event if name[0] == "x" or name == "mean")
-                self.numbers["validation, dB"] = scores
-                self._say(f"step {event['step']}, {_time(event['seconds'])}: {scores} dB")
+                self.numbers["validation"] = f"{event['mean']:.3f} dB"
+                self.view.say(f"step {event['step']}, {_time(event['seconds'])}: {scores} dB{_dead(event)}")
             case "skipped":
-                self._say(f"left out {event['path']}: {event['reason']}")
+                self.view.say(f"left out {event['path']}: {event['reason']}")
             case "resume":
-                self._say(f"going on from step {event['step']}, {_time(event['seconds'])}")
+                self.view.say(f"resuming at step {event['step']}, {_time(event['seconds'])}")
             case "rollback":
-                self._say(f"{event['bad_steps']} bad steps in a row: back to the state of step {event['step']}")
+                self.view.say(f"{event['bad_steps']} bad steps in a row: back to the state of step {event['step']}")
             case "note":
-                self._say(event["text"])
+                self.view.say(event["text"])
             case kind:
-                self.progress = 1.0 if kind == "done" else self.progress
-                self._say(f"{kind} after {event['step']} steps, {_time(event['seconds'])}")
-        if self.live:
-            self.live.update(self._table())
+                self.view.say(f"{kind} after {event['step']} steps, {_time(event['seconds'])}")
 
     def _step(self, event: Event) -> None:
         self.start = self.start or event
-        self.progress = min(1.0, event["progress"])
-        self.numbers.pop("reading pictures", None)
+        self.loss = (
+            event["loss"] if math.isnan(self.loss) else LOSS_MEMORY * self.loss + (1 - LOSS_MEMORY) * event["loss"]
+        )
         self.numbers["step"] = f"{event['step']:,}"
-        self.loss = event["loss"] if math.isnan(self.loss) else MEMORY * self.loss + (1 - MEMORY) * event["loss"]
         self.numbers["loss"] = f"{self.loss:.4f}"
         self.numbers["rate"] = f"{100 * event['rate']:.0f} % of peak"
         self.numbers["LR pixels/s"] = f"{event['pixels']:,}"
-        self.numbers["time"] = f"{_time(event['seconds'])}, {self._left(event)}"
-        if not self.live and event["seconds"] >= self.next_line:
-            self.next_line = event["seconds"] + LINE_EVERY
-            self._say(", ".join(f"{name} {value}" for name, value in self.numbers.items()))
+        text = ", ".join(f"{name} {value}" for name, value in self.numbers.items())
+        self._move(min(1.0, event["progress"]), text)
+        if not self.view.live and event["seconds"] >= self.next_line:
+            self.next_line = event["seconds"] + SECONDS_BETWEEN_LINES
+            self.view.say(f"{text}, {_time(event['seconds'])}, {self._left(event)}")
+
+    def _move(self, share: float, text: str) -> None:
+        if self.bar is not None:
+            self.view.update(self.bar, share, text=f"{self.title}: {text}")
 
     def _left(self, event: Event) -> str:
-        """Time to go, from the pace since this process began."""
+        """Time that is left, from the pace since this process began."""
         assert self.start is not None
         gained, seconds = event["progress"] - self.start["progress"], event["seconds"] - self.start["seconds"]
         if gained <= 0:
             return "…"
-        return f"{_time(max(0.0, 1 - event['progress']) * seconds / gained)} to go"
+        return f"{_time(max(0.0, 1 - event['progress']) * seconds / gained)} left"
 
-    def _table(self) -> Table:
-        head = Table.grid(padding=(0, 2))
-        head.add_row(self.title, ProgressBar(total=1.0, completed=self.progress, width=40), f"{self.progress:.1%}")
-        numbers = Table.grid(padding=(0, 2))
-        for name, value in self.numbers.items():
-            numbers.add_row(name, value)
-        whole = Table.grid()
-        whole.add_row(head)
-        whole.add_row(numbers)
-        return whole
 
-    def _say(self, text: str) -> None:
-        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+def _dead(event: Event) -> str:
+    return f", {event['dead']} dead units" if event.get("dead") else ""
 
 
 def _time(seconds: float) -> str:

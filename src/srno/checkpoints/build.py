@@ -1,0 +1,49 @@
+"""From a config to the model that it describes."""
+
+from torch import nn
+
+from srno.config import (
+    FixedScaleConfig,
+    LIIFConfig,
+    LTEConfig,
+    MetaSRConfig,
+    MLPConfig,
+    ModelConfig,
+    SRNOConfig,
+    preset,
+)
+from srno.errors import SRNOError
+from srno.operator.model import Model
+from srno.operator.srno import SRNO
+from srno.rivals.fixed import FixedScale
+from srno.rivals.liif import LIIF
+from srno.rivals.lte import LTE
+from srno.rivals.metasr import MetaSR
+from srno.rivals.mlp import MLP
+
+
+def create_model(preset_or_config: str | ModelConfig, *, encoder: nn.Module | None = None) -> Model:
+    """Make a model with fresh weights, of any system: a preset's name or a config.
+
+    `encoder` is a module of your own for SRNO, see `srno.SRNO`.
+
+    >>> import srno
+    >>> type(srno.create_model("liif/light")).__name__
+    'LIIF'
+    """
+    config = preset(preset_or_config) if isinstance(preset_or_config, str) else preset_or_config
+    if encoder is not None and not isinstance(config, SRNOConfig):
+        raise SRNOError(f"encoder: only SRNO takes an encoder of your own, and this is {config.system}")
+    match config:
+        case SRNOConfig():
+            return SRNO(config, encoder)
+        case LIIFConfig():
+            return LIIF(config)
+        case LTEConfig():
+            return LTE(config)
+        case MetaSRConfig():
+            return MetaSR(config)
+        case MLPConfig():
+            return MLP(config)
+        case FixedScaleConfig():
+            return FixedScale(config)

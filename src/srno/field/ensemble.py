@@ -1,0 +1,86 @@
+"""A whole picture at a size: once, or as the mean over its eight flips and rotations, one field in memory at a time."""
+
+from dataclasses import dataclass
+from itertools import product
+
+from torch import Tensor
+
+from srno.field.field import Integral, lift
+from srno.operator.model import Model
+from srno.progress import Progress, between, part_of
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """One of the eight ways to lay a rectangle on its grid: rows and columns swapped or not, then mirrored or not."""
+
+    swap: bool
+    flips: tuple[int, ...]
+    """Axes of (3, h, w) that are mirrored."""
+
+    def apply(self, image: Tensor) -> Tensor:
+        """(3, h, w) → (3, h, w) or (3, w, h)."""
+        return (image.transpose(1, 2) if self.swap else image).flip(self.flips)
+
+    def undo(self, image: Tensor) -> Tensor:
+        """Back from what `apply` gave, at any scale."""
+        image = image.flip(self.flips)
+        return image.transpose(1, 2) if self.swap else image
+
+    def size(self, size: tuple[int, int]) -> tuple[int, int]:
+        """What a size becomes."""
+        return (size[1], size[0]) if self.swap else size
+
+
+SYMMETRIES = tuple(Symmetry(swap, flips) for swap, flips in product((False, True), ((), (1,), (2,), (1, 2))))
+
+
+def render_once(
+    model: Model,
+    image: Tensor,
+    size: tuple[int, int],
+    *,
+    integral: Integral = "auto",
+    memory: int | str | None = None,
+    cell_clip: bool = True,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Render a picture (3, h, w) in [-1, 1] at `size` = (height, width): (3, height, width)."""
+    share = _lifting_share(model, image.shape[-2] * image.shape[-1], size[0] * size[1])
+    field = lift(model, image, memory=memory, progress=between(progress, 0, share))
+    return field.render(size, integral=integral, cell_clip=cell_clip, progress=between(progress, share, 1))
+
+
+def render_ensemble(
+    model: Model,
+    image: Tensor,
+    size: tuple[int, int],
+    *,
+    integral: Integral = "auto",
+    memory: int | str | None = None,
+    cell_clip: bool = True,
+    progress: Progress | None = None,
+) -> Tensor:
+    """The mean of eight renders of a picture (3, h, w) in [-1, 1] at `size` = (height, width): (3, height, width)."""
+    total: Tensor | None = None
+    for i, symmetry in enumerate(SYMMETRIES):
+        one = render_once(
+            model,
+            symmetry.apply(image),
+            symmetry.size(size),
+            integral=integral,
+            memory=memory,
+            cell_clip=cell_clip,
+            progress=part_of(progress, i, len(SYMMETRIES)),
+        )
+        one = symmetry.undo(one)
+        total = one.contiguous() if total is None else total.add_(one)
+    assert total is not None
+    return total.div_(len(SYMMETRIES))
+
+
+def _lifting_share(model: Model, lr_pixels: int, pixels: int) -> float:
+    """The share of lifting in lifting and rendering, roughly: a parameter is a product for each pixel."""
+    encoder = sum(parameter.numel() for parameter in model.encoder.parameters())
+    decoder = sum(parameter.numel() for parameter in model.parameters()) - encoder
+    return encoder * lr_pixels / (encoder * lr_pixels + decoder * pixels)

@@ -1,0 +1,290 @@
+"""A picture as a function: lifted once, evaluated anywhere."""
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from dataclasses import field as attribute
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import torch
+from torch import Tensor
+
+from srno.errors import SRNOError
+from srno.field.encode import encode
+from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points
+from srno.field.machine import default_budget, out_of_memory, parse_memory
+from srno.field.plan import Plan, encoder_rows, plan_render
+from srno.once import Once
+from srno.operator.model import Model
+from srno.operator.sampling import GridDecoder, Sampling, whole_picture, window
+from srno.progress import Progress
+
+Integral: TypeAlias = int | Literal["auto", "exact"]
+"""How the kernel integral is computed: over every output pixel, from this many of them, or `auto`."""
+Region: TypeAlias = tuple[float, float, float, float]
+"""(top, left, bottom, right) in pixels of the picture."""
+Result = TypeVar("Result")
+
+AUTO_INTEGRAL = 131072
+"""Points that `auto` takes: so many cost no picture of the evaluation sets 0.005 dB (docs/weights.md)."""
+REMEMBERED_SCALES = 64
+"""Scales whose integrals a field remembers."""
+PLASTIC = 1.324717957244746
+"""The real root of x³ = x + 1."""
+ENCODER_SHARE = 0.5
+"""Part of the budget that the encoder's activations may take."""
+LARGEST_VALUE = 2.0
+"""A picture in [-1, 1] may overshoot a little; one in [0, 255] is a mistake."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Field:
+    """The function that a model makes of one picture, from `srno.lift`. It never changes, so threads may share it.
+
+    Sizes are (height, width), regions (top, left, bottom, right). Values are RGB in [-1, 1], not clamped.
+
+    >>> import torch, srno
+    >>> field = srno.lift(srno.load("default"), torch.zeros(3, 12, 16))
+    >>> field.render((30, 40)).shape
+    torch.Size([3, 30, 40])
+    >>> field.render((8, 8), region=(2, 3, 6, 7)).shape
+    torch.Size([3, 8, 8])
+    >>> field(torch.zeros(5, 2), torch.tensor([0.5, 0.5])).shape
+    torch.Size([5, 3])
+    """
+
+    model: Model
+    image: Tensor
+    """(1, 3, h, w)"""
+    features: Tensor
+    """(h, w, C)"""
+    memory: int | None = None
+    """Bytes that a render may use beside picture, features and output; None for a share of what is free then."""
+    _integrals: Once[tuple[object, ...], Integrals] = attribute(
+        default_factory=lambda: Once(REMEMBERED_SCALES), init=False
+    )
+
+    def __repr__(self) -> str:
+        height, width = self.size
+        return f"Field({type(self.model).__name__}, {height}×{width} pixels, {self.features.shape[-1]} features)"
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(height, width) of the picture."""
+        return self.image.shape[-2], self.image.shape[-1]
+
+    @torch.no_grad()
+    def render(
+        self,
+        size: tuple[int, int],
+        *,
+        region: Region | None = None,
+        integral: Integral = "auto",
+        cell_clip: bool = True,
+        progress: Progress | None = None,
+    ) -> Tensor:
+        """The picture, or a region of it, at `size` = (height, width) pixels: (3, height, width).
+
+        The kernel integral is that of the whole picture at the same scale, so a region is what one would cut out of
+        the whole. The integrals of the last scales are remembered; the rest of the work grows with the window alone.
+        """
+        sampling = self._sampling(size, region)
+        known = self._known_integrals(sampling, integral, cell_clip)
+        passes = 1 if known is not None else 1 + len(self.model.kernel_layers())
+
+        def attempt(plan: Plan) -> Tensor:
+            advance = _advance(progress, passes * sampling.size[0] * sampling.size[1])
+            return self._render(sampling, plan, known, cell_clip, advance)
+
+        return _with_less_memory(self._plan(sampling), attempt)
+
+    @torch.no_grad()
+    def integrate(self, size: tuple[int, int], *, integral: Integral = "auto", cell_clip: bool = True) -> Integrals:
+        """The layers with the integrals of the whole picture at the scale of `size` (height, width)."""
+        return self._integrate(whole_picture(self.size, _pair(size)), _points(integral), cell_clip)
+
+    def __call__(self, coords: Tensor, cell: Tensor, *, integral: Integral = "auto") -> Tensor:
+        """RGB (..., 3) at coords (..., 2) in [-1, 1] as (y, x), differentiable with respect to them.
+
+        cell (2,) = (2/r_y, 2/r_x) is the size of a pixel; the integrals are those of the whole picture at that scale.
+        """
+        points, cells = coords.reshape(1, -1, 2), cell.reshape(1, 2).to(self.image.device)
+        layers: Integrals = ()
+        if self.model.kernel_layers():
+            y, x = (float(side) for side in cell)
+            whole = whole_picture(self.size, (max(1, round(self.size[0] * 2 / y)), max(1, round(self.size[1] * 2 / x))))
+            with torch.no_grad():
+                layers = self._integrate(replace(whole, own_cell=(y, x)), _points(integral), clip=False)
+        rgb = self.model.at_points(self._batched_features(), self.image, points, cells, layers)
+        return rgb.reshape(*coords.shape[:-1], 3)
+
+    def _sampling(self, size: tuple[int, int], region: Region | None) -> Sampling:
+        size = _pair(size)
+        return whole_picture(self.size, size) if region is None else window(self.size, size, region)
+
+    def _plan(self, sampling: Sampling) -> Plan:
+        device = self.image.device
+        return plan_render(self.model.footprint(), sampling, self.memory or default_budget(device), device)
+
+    def _batched_features(self) -> Tensor:
+        return self.features.permute(2, 0, 1).unsqueeze(0)
+
+    def _known_integrals(self, sampling: Sampling, integral: Integral, clip: bool) -> Integrals | None:
+        """The integrals to render with; None where the render finds them itself, on the grid that it walks over."""
+        whole, points = sampling.whole, _points(integral)
+        if whole is sampling and (points is None or points >= sampling.size[0] * sampling.size[1]):
+            return self._integrals.get(self._key(whole, None, clip))
+        return self._integrate(whole, points, clip)
+
+    def _render(
+        self, sampling: Sampling, plan: Plan, known: Integrals | None, cell_clip: bool, advance: Advance
+    ) -> Tensor:
+        grid = self._grid(sampling, cell_clip)
+        passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), self.features, keep=plan.keep and known is None)
+        if known is None:
+            found = integrate(self.model.kernel_layers(), passes, advance)
+            self._integrals(self._key(sampling, None, cell_clip), lambda: found)
+        else:
+            passes.layers.extend(known)
+        out = self.image.new_empty(*sampling.size, 3)
+        for chunk, z in passes:
+            rows, columns = slice(chunk.top, chunk.bottom), slice(chunk.left, chunk.right)
+            out[rows, columns] = grid.rgb(chunk, z).reshape(chunk.bottom - chunk.top, -1, 3)
+            advance(chunk.points)
+        return out.permute(2, 0, 1)
+
+    def _grid(self, sampling: Sampling, cell_clip: bool) -> GridDecoder:
+        if sampling.whole is sampling:
+            return self.model.on_grid(self.features, self.image, sampling, cell_clip=cell_clip)
+        moved, (rows, columns) = sampling.cut_out()
+        features, image = self.features[rows, columns], self.image[..., rows, columns]
+        return self.model.on_grid(features, image, moved, cell_clip=cell_clip)
+
+    def _key(self, whole: Sampling, points: int | None, clip: bool) -> tuple[object, ...]:
+        return whole.size, whole.own_cell, points, clip
+
+    def _integrate(self, whole: Sampling, points: int | None, clip: bool) -> Integrals:
+        """The integrals of a whole picture from so many points, or from all of them."""
+        if not self.model.kernel_layers():
+            return ()
+        points = None if points is None or points >= whole.size[0] * whole.size[1] else points
+        make = self._integrate_exactly if points is None else self._integrate_points
+        return self._integrals(self._key(whole, points, clip), lambda: make(whole, points or 0, clip))
+
+    def _integrate_exactly(self, whole: Sampling, _points: int, clip: bool) -> Integrals:
+        def attempt(plan: Plan) -> Integrals:
+            grid = self._grid(whole, clip)
+            passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), self.features, keep=plan.keep)
+            return integrate(self.model.kernel_layers(), passes, lambda _: None)
+
+        return _with_less_memory(self._plan(whole), attempt)
+
+    def _integrate_points(self, whole: Sampling, points: int, clip: bool) -> Integrals:
+        rows, columns = low_discrepancy(points, whole.size, self.image.device)
+        cell = whole.cell(clip=clip, device=self.image.device)
+        z = self.model.lift_points(self._batched_features(), whole.points(rows, columns), cell)[0]
+        return integrate_points(self.model.kernel_layers(), z, self._plan(whole).chunk)
+
+
+@torch.no_grad()
+def lift(model: Model, image: Tensor, *, memory: int | str | None = None, progress: Progress | None = None) -> Field:
+    """Encode a picture (3, h, w) or (1, 3, h, w) in [-1, 1] once, for any number of evaluations.
+
+    `memory` is a budget such as "2G" for this and for renders. The model should be in evaluation mode and is not to be
+    trained while the field is in use.
+
+    >>> import torch, srno
+    >>> srno.lift(srno.load("default"), torch.zeros(3, 12, 16)).size
+    (12, 16)
+    """
+    image = _checked(image)
+    weight = next(model.parameters())
+    # A model in half precision computes what is added to the picture; the picture itself stays in full precision.
+    image = image.to(device=weight.device, dtype=torch.promote_types(weight.dtype, torch.float32))
+    bytes_given = None if memory is None else parse_memory(memory)
+    budget = int(ENCODER_SHARE * (bytes_given or default_budget(image.device)))
+    rows = encoder_rows(model.encoder, (image.shape[-2], image.shape[-1]), budget)
+    features = _halving(rows, lambda count: encode(model.encoder, image.to(weight.dtype), count, progress))
+    return Field(model, image, features, bytes_given)
+
+
+def _checked(image: object) -> Tensor:
+    """A picture (1, 3, h, w), or an error that names what it is instead."""
+    if not isinstance(image, Tensor):
+        raise SRNOError(f"image is a {type(image).__name__}; give a tensor (3, height, width) in [-1, 1]")
+    if image.ndim == 3:
+        image = image.unsqueeze(0)
+    if image.ndim != 4 or image.shape[:2] != (1, 3) or image.numel() == 0:
+        raise SRNOError(f"image has shape {tuple(image.shape)}; give (3, height, width), not empty")
+    if not image.is_floating_point():
+        raise SRNOError(f"image is {image.dtype}; give floats in [-1, 1], such as image / 127.5 - 1")
+    low, high = (float(value) for value in image.aminmax())
+    if not (low >= -LARGEST_VALUE and high <= LARGEST_VALUE):  # written so that NaN is refused too
+        raise SRNOError(f"image has values from {low:g} to {high:g}; they must lie in [-1, 1]")
+    return image
+
+
+def _pair(size: Any) -> tuple[int, int]:
+    """(height, width) from anything like it."""
+    try:
+        height, width = (operator.index(side) for side in size)
+    except (TypeError, ValueError):
+        raise SRNOError(f"size {size!r}: give (height, width), two whole numbers") from None
+    return height, width
+
+
+def _points(integral: Integral) -> int | None:
+    """Number of points, None for all."""
+    if integral == "exact":
+        return None
+    if integral == "auto":
+        return AUTO_INTEGRAL
+    if isinstance(integral, bool) or not isinstance(integral, int) or integral < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SRNOError(f"integral {integral!r}: choose auto, exact or a number of points such as 16384")
+    return integral
+
+
+def low_discrepancy(n: int, size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Rows and columns (n,) of pixels that are spread evenly over a grid (height, width).
+
+    The sequence turns by irrational steps (Roberts' R₂). Sobol's points are dyadic: on grids whose sides are multiples
+    of powers of two they miss some places within a pixel of the picture altogether, however many there are.
+    """
+    count = torch.arange(1, n + 1, dtype=torch.float64, device=device)
+    rows, columns = ((0.5 + count * PLASTIC**-power) % 1 for power in (1, 2))
+    return (rows * size[0]).long(), (columns * size[1]).long()
+
+
+def _advance(progress: Progress | None, total: int) -> Advance:
+    """Turn counts of points into shares of the work."""
+    if progress is None:
+        return lambda _: None
+    done = 0
+
+    def advance(points: int) -> None:
+        nonlocal done
+        done += points
+        progress(min(1.0, done / total))
+
+    return advance
+
+
+def _with_less_memory(plan: Plan, attempt: Callable[[Plan], Result]) -> Result:
+    """Try, and if memory runs out try again in smaller pieces."""
+    while True:
+        try:
+            return attempt(plan)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            plan = plan.halved()
+
+
+def _halving(rows: int, attempt: Callable[[int], Result]) -> Result:
+    while True:
+        try:
+            return attempt(rows)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error) or rows <= 16:
+                raise
+            rows //= 2

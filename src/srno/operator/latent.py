@@ -1,0 +1,146 @@
+"""z on a grid of points, chunk by chunk, with the lifting's products done at the picture's own size.
+
+The lifting is linear, so each neighbour's features are projected once per picture pixel and then gathered; and Ω is a
+product, so what depends on the row alone or on the column alone is computed once for each.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from srno.operator.projection import GridSkip, Projection
+from srno.operator.sampling import Chunk, GridDecoder
+
+
+@dataclass(frozen=True)
+class AxisWeights:
+    """One axis of a lifting at n pixels: S picture pixels for each, and a summand that depends on this axis alone."""
+
+    index: Tensor
+    """(n, S) pixels of the picture."""
+    share: Tensor
+    """(n, S) their weights; they sum to one."""
+    summand: Tensor
+    """(n, d_z)"""
+
+
+@dataclass(frozen=True)
+class Latent:
+    """z_0 of a picture under one sampling."""
+
+    features: Tensor
+    """(h, w, C)"""
+    weight: Tensor
+    """(S·S·d_z, C): the projections of the S·S neighbours, rows of the stencil first"""
+    y: AxisWeights
+    x: AxisWeights
+
+    def chunks(self, points: int, strip: int) -> Iterator[tuple[Chunk, Tensor]]:
+        """All output pixels from top to bottom, each chunk with its z_0 (points, d_z).
+
+        At most `strip` rows of the picture are projected at once. The caller may overwrite z_0, and the next chunk
+        does: to allocate it again for each chunk costs more than the arithmetic on it.
+        """
+        width = self.x.index.shape[0]
+        rows = min(max(1, points // width), self.y.index.shape[0])
+        columns = min(points, width)
+        picked = [self.weight.new_empty(rows, self.features.shape[1], *self.stencil) for _ in range(2)]
+        latent = [self.weight.new_empty(rows * columns, self.stencil[-1]) for _ in range(2)]
+        for top, bottom in self._bands(strip):
+            first = int(self.y.index[top:bottom].min())
+            last = int(self.y.index[top:bottom].max()) + 1
+            projected = self._project(first, last)
+            for start in range(top, bottom, rows):
+                stop = min(start + rows, bottom)
+                combined = self._combine_rows(projected, start, stop, first, picked)
+                for left in range(0, width, columns):
+                    chunk = Chunk(start, stop, left, min(left + columns, width))
+                    yield chunk, self._combine_columns(combined, chunk, latent)
+
+    @property
+    def stencil(self) -> tuple[int, int]:
+        """Columns of the stencil, and d_z."""
+        return self.x.index.shape[1], self.x.summand.shape[1]
+
+    def _bands(self, strip: int) -> Iterator[tuple[int, int]]:
+        """Runs of output rows that need at most `strip` rows of the picture (or those of a single output row)."""
+        lowest, highest = self.y.index.amin(1).tolist(), self.y.index.amax(1).tolist()
+        top = 0
+        for row in range(1, len(lowest) + 1):
+            if row == len(lowest) or highest[row] - lowest[top] >= strip:
+                yield top, row
+                top = row
+
+    def _project(self, first: int, last: int) -> Tensor:
+        """Picture rows → (rows, w, S, S, d_z), the stencil's rows before its columns."""
+        stencil = self.y.index.shape[1]
+        projected = self.features[first:last] @ self.weight.T
+        return projected.reshape(last - first, self.features.shape[1], stencil, stencil, -1)
+
+    def _combine_rows(self, projected: Tensor, start: int, stop: int, first: int, out: list[Tensor]) -> Tensor:
+        """Sum over the stencil's rows at the picture's own columns → (output rows, w·S, d_z)."""
+        index = self.y.index[start:stop] - first
+        share = self.y.share[start:stop].reshape(stop - start, -1, 1, 1, 1)
+        combined, other = (buffer[: stop - start] for buffer in out)
+        torch.index_select(projected[:, :, 0], 0, index[:, 0], out=combined)
+        combined.mul_(share[:, 0])
+        for i in range(1, index.shape[1]):
+            torch.index_select(projected[:, :, i], 0, index[:, i], out=other)
+            combined.addcmul_(other, share[:, i])
+        # the columns' weights sum to one, so what is added here arrives once at every output pixel of the row
+        combined.add_(self.y.summand[start:stop].reshape(stop - start, 1, 1, -1))
+        return combined.flatten(1, 2)
+
+    def _combine_columns(self, combined: Tensor, chunk: Chunk, out: list[Tensor]) -> Tensor:
+        """Sum over the stencil's columns → (points, d_z)."""
+        columns = slice(chunk.left, chunk.right)
+        stencil, d_z = self.stencil
+        place = self.x.index[columns] * stencil + torch.arange(stencil, device=combined.device)
+        share = self.x.share[columns].unsqueeze(-1)
+        shape = (chunk.bottom - chunk.top, chunk.right - chunk.left, d_z)
+        z, other = (buffer[: chunk.points].reshape(shape) for buffer in out)
+        torch.index_select(combined, 1, place[:, 0], out=z)
+        z.mul_(share[:, 0])
+        for j in range(1, stencil):
+            torch.index_select(combined, 1, place[:, j], out=other)
+            z.addcmul_(other, share[:, j])
+        return z.add_(self.x.summand[columns]).flatten(0, 1)
+
+
+class Workspace:
+    """Memory for one chunk's products, reused for the next: to allocate it again costs more than the arithmetic."""
+
+    def __init__(self, like: Tensor) -> None:
+        self.like = like
+        self.buffer = like.new_empty(0)
+
+    def product(self, bias: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+        """bias + z @ weight, valid until the next product."""
+        values = z.shape[0] * weight.shape[1]
+        if self.buffer.numel() < values:
+            self.buffer = self.like.new_empty(values)
+        return torch.addmm(bias, z, weight, out=self.buffer[:values].reshape(z.shape[0], -1))
+
+
+def gelu_(a: Tensor) -> Tensor:
+    """In place; torch has this under its operators only."""
+    return torch.ops.aten.gelu_(a)
+
+
+class LatentGrid(GridDecoder):
+    """SRNO's decoder on a grid: z_0 by the lifting, RGB by the projection and the bilinear skip."""
+
+    def __init__(self, latent: Latent, projection: Projection, skip: GridSkip) -> None:
+        self.latent, self.skip = latent, skip
+        self.hidden, self.hidden_bias = projection.hidden.weight.T.contiguous(), projection.hidden.bias
+        self.last, self.last_bias = projection.rgb.weight.T.contiguous(), projection.rgb.bias
+        self.workspace = Workspace(latent.weight)
+
+    def chunks(self, points: int, rows: int) -> Iterator[tuple[Chunk, Tensor]]:
+        return self.latent.chunks(points, rows)
+
+    def rgb(self, chunk: Chunk, z: Tensor) -> Tensor:
+        hidden = gelu_(self.workspace.product(self.hidden_bias, z, self.hidden))
+        return torch.addmm(self.last_bias, hidden, self.last) + self.skip(chunk)

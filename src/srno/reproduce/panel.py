@@ -1,0 +1,189 @@
+"""The paper's visual comparison as one picture: the whole with its boxes, and every method's close-ups beside it.
+
+Everything is a picture made of smaller ones, side by side or one below the other.
+"""
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from srno.errors import SRNOError
+from srno.reproduce.exhibit import CLOSE_UP, Box, Exhibit, Shown, cut
+
+Overview: TypeAlias = Literal["truth", "lr", "none"]
+"""What stands at the left of an exhibit, with the boxes in it."""
+Font: TypeAlias = ImageFont.FreeTypeFont | ImageFont.ImageFont
+
+GAP = 10
+FRAME = 3
+COLOURS = ("#d62728", "#1f77b4", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b")
+"""Of the boxes, in their order."""
+INK, GREY, PAPER = "#111111", "#666666", "#ffffff"
+PLAIN = str.maketrans({"×": "x", "²": "^2", "–": "-", "σ": "sigma ", "·": "-", "…": "..."})
+"""For the font that is always there and knows few signs."""
+
+
+def draw_panel(exhibits: Sequence[Exhibit], *, overview: Overview = "truth", columns: int | None = None) -> Image.Image:
+    """All exhibits below one another, each a line of close-ups per box, or several of so many `columns`."""
+    grids = [_draw_grid(exhibit, columns) for exhibit in exhibits]
+    if overview == "none":
+        parts = [_below([_title(exhibit), grid]) for exhibit, grid in zip(exhibits, grids, strict=True)]
+    else:
+        wholes = [_draw_whole(exhibit, overview, grid.height) for exhibit, grid in zip(exhibits, grids, strict=True)]
+        column = max(whole.width for whole in wholes)
+        parts = [_beside([_widen(whole, column), grid]) for whole, grid in zip(wholes, grids, strict=True)]
+    caption = _caption(exhibits[0], max(part.width for part in parts))
+    return _frame(_below([*parts, caption], gap=2 * GAP, centred=False), 2 * GAP, PAPER)
+
+
+def save_panel(panel: Image.Image, path: Path) -> None:
+    """Write a PNG."""
+    if path.suffix.lower() != ".png":
+        raise SRNOError(f"{path}: figures are written as .png")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        panel.save(path)
+    except OSError as error:
+        raise SRNOError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def _draw_grid(exhibit: Exhibit, columns: int | None) -> Image.Image:
+    """Every method's close-ups, box after box."""
+    rows: list[Image.Image] = []
+    for box, colour in _coloured(exhibit.boxes):
+        numbers = [exhibit.crop_psnr(tile, box) for tile in exhibit.tiles[:-1]]
+        tiles = [
+            _draw_tile(exhibit, tile, box, colour, f"{number:.2f}" == f"{max(numbers):.2f}")
+            for tile, number in zip(exhibit.tiles, [*numbers, float("-inf")], strict=True)
+        ]
+        step = columns or len(tiles)
+        rows += [_beside(tiles[start : start + step]) for start in range(0, len(tiles), step)]
+    return _below(rows, centred=False)
+
+
+def _draw_whole(exhibit: Exhibit, overview: Overview, height: int) -> Image.Image:
+    """The whole picture with the boxes drawn in, at this height with its words, or lower if it is very wide."""
+    words = "truth, with the boxes" if overview == "truth" else f"low resolution, {_size(exhibit.lr)}"
+    labels = [_title(exhibit), _text(words, 14, GREY)]
+    truth = exhibit.truth
+    room = height - sum(label.height + GAP // 2 for label in labels)
+    factor = min(room / truth.shape[0], 2.5 * CLOSE_UP / truth.shape[1])
+    size = (round(truth.shape[1] * factor), round(truth.shape[0] * factor))
+    if overview == "truth":
+        whole = _image(truth).resize(size, Image.Resampling.LANCZOS)
+    else:
+        whole = _image(exhibit.lr).resize(size, Image.Resampling.NEAREST)
+    pen = ImageDraw.Draw(whole)
+    for (left, top, box_width, box_height), colour in _coloured(exhibit.boxes):
+        corners = (left, top, left + box_width, top + box_height)
+        pen.rectangle([round(value * factor) for value in corners], outline=colour, width=FRAME)
+    return _below([whole, *labels], gap=GAP // 2)
+
+
+def _title(exhibit: Exhibit) -> Image.Image:
+    return _text(exhibit.title, 17, bold=True)
+
+
+def _draw_tile(exhibit: Exhibit, tile: Shown, box: Box, colour: str, best: bool) -> Image.Image:
+    crop = _image(cut(tile.pixels, box))
+    longer = max(crop.size)
+    if longer <= CLOSE_UP:
+        # whole factors and no smoothing: what is seen are the method's own pixels
+        zoom = max(1, round(CLOSE_UP / longer))
+        crop = crop.resize((crop.width * zoom, crop.height * zoom), Image.Resampling.NEAREST)
+    else:
+        crop.thumbnail((CLOSE_UP, CLOSE_UP), Image.Resampling.LANCZOS)
+    crop = _frame(crop, FRAME, colour)
+    name = _text(_shorten(tile.name, crop.width, 17), 17)
+    if tile.psnr is None:
+        numbers = _text("crop / whole, dB", 14, GREY)
+    else:
+        numbers = _text(f"{exhibit.crop_psnr(tile, box):.2f} / {tile.psnr:.2f}", 15, bold=best)
+    drawn = _below([crop, name, numbers], gap=GAP // 2)
+    return _widen(drawn, max(drawn.width, CLOSE_UP + 2 * FRAME))
+
+
+def _caption(exhibit: Exhibit, width: int) -> Image.Image:
+    """What the numbers mean."""
+    channel = "Y" if exhibit.protocol.channel == "y" else "RGB"
+    words = f"PSNR on {channel} of the close-up / of the whole picture, the best close-up in bold. "
+    words += f"Protocol {exhibit.protocol}"
+    lines = textwrap.wrap(words, max(20, round(0.97 * width * len(words) / _font(13).getlength(words))))
+    return _below([_text(line, 13, GREY) for line in lines], gap=3, centred=False)
+
+
+def _coloured(boxes: Sequence[Box]) -> list[tuple[Box, str]]:
+    return [(box, COLOURS[number % len(COLOURS)]) for number, box in enumerate(boxes)]
+
+
+def _image(pixels: NDArray[np.float32]) -> Image.Image:
+    return Image.fromarray((pixels.clip(0, 1) * 255 + 0.5).astype(np.uint8))
+
+
+def _size(pixels: NDArray[np.float32]) -> str:
+    return f"{pixels.shape[1]}×{pixels.shape[0]}"
+
+
+def _beside(parts: Sequence[Image.Image], gap: int = GAP) -> Image.Image:
+    width, height = sum(part.width + gap for part in parts) - gap, max(part.height for part in parts)
+    canvas = Image.new("RGB", (width, height), PAPER)
+    left = 0
+    for part in parts:
+        canvas.paste(part, (left, 0))
+        left += part.width + gap
+    return canvas
+
+
+def _below(parts: Sequence[Image.Image], gap: int = GAP, *, centred: bool = True) -> Image.Image:
+    width = max(part.width for part in parts)
+    canvas = Image.new("RGB", (width, sum(part.height + gap for part in parts) - gap), PAPER)
+    top = 0
+    for part in parts:
+        canvas.paste(part, ((width - part.width) // 2 if centred else 0, top))
+        top += part.height + gap
+    return canvas
+
+
+def _widen(part: Image.Image, width: int) -> Image.Image:
+    canvas = Image.new("RGB", (width, part.height), PAPER)
+    canvas.paste(part, ((width - part.width) // 2, 0))
+    return canvas
+
+
+def _frame(part: Image.Image, thickness: int, colour: str) -> Image.Image:
+    canvas = Image.new("RGB", (part.width + 2 * thickness, part.height + 2 * thickness), colour)
+    canvas.paste(part, (thickness, thickness))
+    return canvas
+
+
+def _text(words: str, size: int, colour: str = INK, *, bold: bool = False) -> Image.Image:
+    font = _font(size, bold=bold)
+    words = words if _is_rich(font) else words.translate(PLAIN)
+    _, _, right, bottom = font.getbbox(words)
+    canvas = Image.new("RGB", (max(1, round(right)), max(round(bottom), round(1.2 * size))), PAPER)
+    ImageDraw.Draw(canvas).text((0, 0), words, fill=colour, font=font)
+    return canvas
+
+
+def _shorten(words: str, width: int, size: int) -> str:
+    font = _font(size)
+    while len(words) > 2 and font.getlength(words) > width:
+        words = words[:-2] + "…"
+    return words
+
+
+def _font(size: int, *, bold: bool = False) -> Font:
+    """DejaVu where the system has it, else the one that comes with Pillow."""
+    try:
+        return ImageFont.truetype("DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf", size)
+    except OSError:
+        return ImageFont.load_default(size)
+
+
+def _is_rich(font: Font) -> bool:
+    return isinstance(font, ImageFont.FreeTypeFont) and (font.getname()[0] or "").startswith("DejaVu")

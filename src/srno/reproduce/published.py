@@ -1,0 +1,89 @@
+"""The paper's numbers, from the one file that holds them."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from srno.config import ModelConfig, preset
+from srno.evaluation.forms import Form
+from srno.evaluation.protocols import Scale
+
+SEQUENTIAL = "(-s)"
+"""How the paper marks a model that was trained with sequential sampling; its config is that of the other one."""
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table of PSNRs."""
+
+    title: str
+    source: str
+    protocol: str
+    """name of the protocol"""
+    scales: tuple[Scale, ...]
+    psnr: Mapping[str, Mapping[str, tuple[float, ...]]]
+    """set → method → dB at the first scales"""
+    milliseconds: Mapping[str, float]
+    """running time of each method, where the table has it"""
+
+    @property
+    def methods(self) -> list[str]:
+        return list(dict.fromkeys(method for rows in self.psnr.values() for method in rows))
+
+
+@dataclass(frozen=True)
+class PublishedCost:
+    """A line of table 3."""
+
+    parameters: float
+    """millions"""
+    flops: float
+    """thousand millions, at 128² pixels and 128² points"""
+
+
+@dataclass(frozen=True)
+class Published:
+    """Everything that the paper gives as a number."""
+
+    paper: str
+    methods: Mapping[str, tuple[str, ...]]
+    """the paper's name of a method → our preset, or presets by scale"""
+    tables: Mapping[str, PublishedTable]
+    bicubic: Mapping[str, tuple[float, ...]]
+    """set → dB at ×2 ×3 ×4 in the literature"""
+    costs: Mapping[str, PublishedCost]
+
+
+def load_published() -> Published:
+    """Read the file."""
+    raw = tomllib.loads((files("srno.reproduce") / "published.toml").read_text())
+    tables = {
+        name: PublishedTable(
+            title=table["title"],
+            source=table["source"],
+            protocol=table["protocol"],
+            scales=tuple(Scale.parse(scale) for scale in table["scales"]),
+            psnr={data: {row: tuple(values) for row, values in rows.items()} for data, rows in table["psnr"].items()},
+            milliseconds=table.get("milliseconds", {}),
+        )
+        for name, table in raw["tables"].items()
+    }
+    return Published(
+        paper=raw["paper"],
+        methods={name: tuple(presets) for name, presets in raw["methods"].items()},
+        tables=tables,
+        bicubic={name: tuple(values) for name, values in raw["bicubic"].items()},
+        costs={name: PublishedCost(**cost) for name, cost in raw["costs"].items()},
+    )
+
+
+def paper_name(config: ModelConfig, form: Form, published: Published) -> str | None:
+    """What table 4 of the paper calls this; SRNO counts by its exact engine, LTE by points, LTE+ by maps."""
+    if form in ("textbook", "quadrature"):
+        return None
+    for method in published.tables["table4"].methods:
+        presets = [preset(name) for name in published.methods[method]]
+        if config in presets and (method == "LTE+") == (form == "maps"):
+            return method
+    return None

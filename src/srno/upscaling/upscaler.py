@@ -1,0 +1,159 @@
+"""How pictures are enlarged: one record that is the API's options, the commands' flags and the server's settings."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from srno.errors import SRNOError
+from srno.field.machine import parse_memory
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor, nn
+
+    from srno.field.field import Integral
+    from srno.operator.model import Model
+    from srno.progress import Progress
+
+    ModelLike: TypeAlias = str | Path | Model
+else:
+    ModelLike: TypeAlias = str  # what a flag can say; torch is not imported to read flags
+
+AlphaBy: TypeAlias = Literal["operator", "bicubic"]
+Precision: TypeAlias = Literal["keep", "fp32", "bf16", "fp16"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upscaler:
+    """A model and how it is evaluated. The model is loaded at first use and shared by everything that uses the record.
+
+    >>> import torch, srno
+    >>> upscaler = srno.Upscaler(ensemble=True)
+    >>> upscaler(torch.zeros(3, 8, 8), (12, 20)).shape
+    torch.Size([3, 12, 20])
+    """
+
+    model: ModelLike = "default"
+    """A shipped model (see `srno models`) or a checkpoint; in Python also a model itself."""
+    ensemble: bool = False
+    """Mean over the eight flips and rotations: slightly better, eight times slower."""
+    integral: str | int = "auto"
+    """Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072."""
+    precision: Precision = "keep"
+    """Precision of the products: bf16 and fp16 are faster where the machine has them; keep is that of the weights."""
+    alpha: AlphaBy = "operator"
+    """How transparency is enlarged."""
+    memory: str | int | None = None
+    """Memory to use beside picture and output, such as 2G; half of what is free unless given."""
+    device: str = "auto"
+    """auto, cpu, cuda or mps."""
+
+    def __post_init__(self) -> None:
+        for name, known in (("alpha", AlphaBy), ("precision", Precision)):
+            if getattr(self, name) not in get_args(known):
+                raise SRNOError(f"{name} {getattr(self, name)!r}: choose {', '.join(get_args(known))}")
+        if self.integral not in ("auto", "exact") and not (str(self.integral).isdecimal() and int(self.integral) > 0):
+            raise SRNOError(f"integral {self.integral!r}: choose auto, exact or a number of points, such as 16384")
+        if self.memory is not None:
+            parse_memory(self.memory)
+
+    def __call__(
+        self,
+        image: "Tensor",
+        size: tuple[int, int],
+        *,
+        cell_clip: bool = True,
+        progress: "Progress | None" = None,
+    ) -> "Tensor":
+        """Enlarge (3, h, w) in [-1, 1] to `size` = (height, width): (3, height, width), not clamped."""
+        from srno.field.ensemble import render_ensemble, render_once
+
+        render = render_ensemble if self.ensemble else render_once
+        return render(
+            self.operator,
+            image,
+            size,
+            integral=self.points,
+            memory=self.memory,
+            cell_clip=cell_clip,
+            progress=progress,
+        )
+
+    def array(
+        self,
+        lr: "NDArray[np.float32]",
+        *,
+        size: tuple[int, int],
+        scale: tuple[float, float],  # noqa: ARG002 (the sizes say it exactly)
+        cell_clip: bool,
+    ) -> "NDArray[np.float32]":
+        """Enlarge `lr` (h, w, 3) in [0, 1] to (*size, 3), not clamped; `size` is (height, width)."""
+        import torch
+
+        rgb = self(torch.from_numpy(lr).permute(2, 0, 1) * 2 - 1, size, cell_clip=cell_clip)
+        return (rgb.permute(1, 2, 0).float() * 0.5 + 0.5).cpu().numpy()
+
+    @cached_property
+    def operator(self) -> "Model":
+        """The model, loaded, on its device and in its precision."""
+        return _place(self.model, self.device, self.precision)
+
+    @property
+    def points(self) -> "Integral":
+        """The integral as the field takes it."""
+        if self.integral == "auto" or self.integral == "exact":
+            return self.integral
+        return int(self.integral)
+
+    @property
+    def name(self) -> str:
+        """The model's name for reports: that of a shipped model, or the path of a file."""
+        from srno.checkpoints.catalogue import find
+
+        if not isinstance(self.model, str | Path):
+            return type(self.model).__name__
+        return str(self.model) if Path(self.model).is_file() else find(self.model).stem
+
+    @property
+    def note(self) -> str:
+        """What differs from a plain exact evaluation in fp32; empty if nothing does."""
+        parts = ["self-ensemble of 8"] if self.ensemble else []
+        parts += [] if self.integral == "exact" else [f"integrals from {self.integral} points"]
+        parts += [] if self.precision in ("keep", "fp32") else [f"{self.precision} products"]
+        return ", ".join(parts)
+
+    def with_encoder(self, encoder: "nn.Module") -> "Upscaler":
+        """The same settings with the model loaded around a user's own encoder."""
+        from srno.checkpoints.catalogue import load
+        from srno.field.machine import choose_device
+
+        if not isinstance(self.model, str | Path):
+            raise SRNOError("encoder: the model is loaded already; give its name or path")
+        return self.using(load(self.model, device=choose_device(self.device), encoder=encoder))
+
+    def using(self, model: "Model") -> "Upscaler":
+        """The same settings for a model that is loaded already."""
+        return replace(self, model=model, device="auto")
+
+
+def _place(model: Any, device: str, precision: Precision) -> "Model":
+    import torch
+
+    from srno.checkpoints.catalogue import load
+    from srno.field.machine import choose_device
+    from srno.operator.model import Model
+
+    dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+    if isinstance(model, str | Path):
+        return load(model, device=choose_device(device)).to(dtypes.get(precision))
+    if not isinstance(model, Model):
+        raise SRNOError(f"model is a {type(model).__name__}; give a shipped name, a path or a model from srno.load")
+    here = next(model.parameters())
+    # To move or convert it would change what the caller holds.
+    if device != "auto" and choose_device(device).type != here.device.type:
+        raise SRNOError(f"device {device!r}: the model is on {here.device.type}; move it with model.to({device!r})")
+    if dtypes.get(precision, here.dtype) != here.dtype:
+        raise SRNOError(f"precision {precision!r}: the model is in {here.dtype}; convert it with model.to(...)")
+    return model

@@ -1,0 +1,49 @@
+"""The head of a file gives the size that reading it gives."""
+
+import struct
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from imaging.making import camera_exif, encode, noise, png, tiff
+from srno.imaging.head import read_head
+from srno.imaging.read import read
+
+KINDS = ["PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+def test_size_and_format_are_those_of_the_decoded_picture(tmp_path: Path, kind: str, orientation: int):
+    exif = {} if kind in ("BMP", "GIF") else {"exif": camera_exif(orientation, sizes=kind != "TIFF").tobytes()}
+    data = encode(Image.fromarray(noise(24, 32, 3)), kind, **exif)
+    path = tmp_path / "photo[1,2].bin"  # neither the suffix nor brackets matter
+    path.write_bytes(data)
+    picture = read(path)
+    for source in (path, data):
+        head = read_head(source)
+        assert head is not None
+        assert (head.format, head.size) == (picture.format, picture.size)
+
+
+@pytest.mark.parametrize("data", [png(noise(5, 7, 4, bits=16)), tiff(noise(5, 7, 3, bits=16), photometric="rgb")])
+def test_sixteen_bits(data: bytes):
+    head = read_head(data)
+    assert head is not None
+    assert head.size == (7, 5)
+
+
+def test_claims_are_taken_at_their_word_without_decoding():
+    head = read_head(png(noise(2, 2, 3), size=(60_000, 60_000)))
+    assert head is not None
+    assert head.size == (60_000, 60_000)
+
+
+@pytest.mark.parametrize("data", [b"", b"some text", b"\x89PNG\r\n\x1a\n", b"GIF89a" + struct.pack("<H", 3)])
+def test_no_head_is_no_error(tmp_path: Path, data: bytes):
+    (tmp_path / "x.png").write_bytes(data)
+    assert read_head(tmp_path / "x.png") is None
+    assert read_head(data) is None
+    assert read_head(tmp_path / "gone.png") is None
+    assert read_head(tmp_path) is None
