@@ -3,30 +3,37 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test test-browser lint picture clean
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-browser lint docs picture clean
 
-setup: .venv/all ## the srno command with every extra, in .venv
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+setup: .venv/all ## install the srno command with every extra into .venv
 	@echo "ready: $(BIN)/srno --help"
 
-demo: .venv/core ## upscale the bundled example by 4
+demo: .venv/core ## enlarge a bundled picture by 4
 	@mkdir -p demo
 	$(BIN)/srno upscale src/srno/examples/cat.png -s 4 -o demo/cat_4x.png --overwrite -v
 
-test: lint ## ruff, pyright and the tests; those in a real browser are skipped where there is no chromium
+test: lint docs ## run ruff, pyright, the docs build and the tests; browser tests are skipped without chromium
 	$(BIN)/python -m pytest -q
 
-test-browser: .venv/all ## only the web page, in a real browser
+test-browser: .venv/all ## run only the tests of the web page in a real browser
 	$(BIN)/python -m pytest -q -m browser
 
-lint: .venv/all
+lint: .venv/all ## run ruff and pyright
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 
-picture: .venv/core ## the before/after picture of the README
+docs: .venv/all ## build the documentation into build/site, strictly
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+picture: .venv/core ## draw the before/after picture of the README
 	$(BIN)/python benchmarks/before_after.py
 
-clean:
+clean: ## remove what was built and the environment
 	rm -rf .venv demo dist build .pytest_cache .ruff_cache .hypothesis
 
 .venv/core: pyproject.toml constraints.txt | .venv/bin/python

@@ -1,8 +1,9 @@
-"""The encoder in inference: memory layout, relu in place, and what it takes of a whole render.
+"""Measure the encoder in inference: memory layout, relu in place, and its share of a whole render.
 
     python benchmarks/encoder.py
 
-The engine uses channels_last and relu in place; this shows what each is worth. Interleaved, best of several.
+The engine uses channels_last and relu in place; this measures the gain of each. Variants are interleaved, and the best
+of several runs counts.
 """
 
 import time
@@ -22,7 +23,7 @@ REPEATS = 7
 
 
 def relu_in_new_memory(encoder: EDSR, image: Tensor) -> Tensor:
-    """The same encoder with relu that allocates."""
+    """Run the same encoder with a relu that allocates."""
     x = shallow = encoder.head(image)
     for block in encoder.blocks:
         x = block.conv2(torch.relu(block.conv1(x))) + x
@@ -31,26 +32,26 @@ def relu_in_new_memory(encoder: EDSR, image: Tensor) -> Tensor:
 
 @torch.no_grad()
 def measure(name: str, side: int) -> str:
-    """One line for a preset and a picture of side²."""
+    """Measure a preset on a picture of side²; return one line."""
     model = create_model(preset(name)).eval()
     encoder = model.encoder
     assert isinstance(encoder, EDSR)
     planar = torch.rand(1, 3, side, side) * 2 - 1
     last = planar.contiguous(memory_format=torch.channels_last)
-    ways: dict[str, Callable[[], object]] = {
+    variants: dict[str, Callable[[], object]] = {
         "planar": lambda: encoder(planar),
         "channels_last": lambda: encoder(last),
         "channels_last, relu in new memory": lambda: relu_in_new_memory(encoder, last),
         "whole render at ×4": lambda: lift(model, planar).render((4 * side, 4 * side)),
     }
-    best = dict.fromkeys(ways, float("inf"))
+    best = dict.fromkeys(variants, float("inf"))
     for _ in range(REPEATS):
-        for way, run in ways.items():
+        for variant, run in variants.items():
             start = time.perf_counter()
             run()
-            best[way] = min(best[way], time.perf_counter() - start)
+            best[variant] = min(best[variant], time.perf_counter() - start)
     flops = profile(model.config, (side, side), (8, 8)).parts["encoder"].flops
-    rates = ", ".join(f"{way} {flops / best[way] / 1e9:.0f}" for way in list(ways)[:3])
+    rates = ", ".join(f"{variant} {flops / best[variant] / 1e9:.0f}" for variant in list(variants)[:3])
     share = best["channels_last"] / best["whole render at ×4"]
     return f"{name} {side}²: GFLOP/s: {rates}; {100 * share:.0f} % of a render at ×4"
 

@@ -1,12 +1,12 @@
-"""How fast a training step is: against the textbook, and against what the machine can multiply.
+"""Measure a training step: speed relative to the textbook and to the machine's matrix-product rate.
 
     python benchmarks/training.py                              light and edsr-baseline, about three minutes on two cores
     python benchmarks/training.py --presets light --rounds 10
 
-Each way runs in a process of its own, since the trainer changes how memory is allocated and the textbook does not.
-Convolutions are the same work in both, so the table has the encoder alone as well: it bounds what the decoder's
-algebra can give.
-The ways take turns and the best of all rounds counts, so that a busy machine hurts all alike.
+Each variant runs in a separate process, since the trainer changes how memory is allocated and the textbook does not.
+Convolutions are the same work in both, so the table also has the encoder alone: it bounds the gain of the decoder's
+algebra.
+Variants are interleaved and the best of all rounds counts, so that other load affects all of them equally.
 """
 
 import argparse
@@ -29,12 +29,12 @@ from srno.training.stages import Stage, parse_stages
 from srno.training.step import Objective, gradient, keep_freed_memory
 
 STAGES = {"light": "48x16x1152", "edsr-baseline": "48x4x2304"}
-ALONE = World(0, 1, torch.device("cpu"))
+SINGLE_PROCESS = World(0, 1, torch.device("cpu"))
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to do a step."""
+class Variant:
+    """A variant of the training step."""
 
     title: str
     precision: str = "fp32"
@@ -44,20 +44,20 @@ class Way:
     encoder_only: bool = False
 
 
-WAYS = {
-    "textbook": Way("textbook forward and backward", textbook=True, keep_memory=False),
-    "textbook-kept": Way("the same, freed memory kept", textbook=True),
-    "textbook-encoder": Way("its encoder alone", textbook=True, keep_memory=False, encoder_only=True),
-    "fp32": Way("srno, fp32"),
-    "encoder": Way("its encoder alone", encoder_only=True),
-    "bf16": Way("srno, bf16", precision="bf16"),
-    "whole": Way("srno, bf16, with Muon, clipping and EMA", precision="bf16", optimise=True),
+VARIANTS = {
+    "textbook": Variant("textbook forward and backward", textbook=True, keep_memory=False),
+    "textbook-kept": Variant("the same, freed memory kept", textbook=True),
+    "textbook-encoder": Variant("its encoder alone", textbook=True, keep_memory=False, encoder_only=True),
+    "fp32": Variant("srno, fp32"),
+    "encoder": Variant("its encoder alone", encoder_only=True),
+    "bf16": Variant("srno, bf16", precision="bf16"),
+    "whole": Variant("srno, bf16, with Muon, clipping and EMA", precision="bf16", optimise=True),
 }
 PRODUCTS = {"product-fp32": torch.float32, "product-bf16": torch.bfloat16}
 
 
 def make_batch(stage: Stage) -> Sample:
-    """Noise of the right shapes."""
+    """A batch of noise with the shapes of a stage."""
     generator = torch.Generator().manual_seed(0)
 
     def noise(*shape: int) -> torch.Tensor:
@@ -67,11 +67,11 @@ def make_batch(stage: Stage) -> Sample:
     return Sample(noise(count, 3, patch, patch), noise(count, points, 2), torch.ones(count, 2), noise(count, points, 3))
 
 
-def make_step(way: Way, name: str) -> Callable[[], object]:
-    """The step as a function."""
+def make_step(variant: Variant, name: str) -> Callable[[], object]:
+    """The step of a variant, as a function."""
     stages = STAGES.get(name, STAGES["light"])
-    config = TrainConfig(data=(Path(),), preset=name, steps=1, stages=stages, precision=way.precision)
-    learner, batch = Learner.begin(config, ALONE.device), make_batch(parse_stages(stages)[0])
+    config = TrainConfig(data=(Path(),), preset=name, steps=1, stages=stages, precision=variant.precision)
+    learner, batch = Learner.begin(config, SINGLE_PROCESS.device), make_batch(parse_stages(stages)[0][1])
     objective = Objective(learner.model)
 
     def textbook() -> None:
@@ -80,32 +80,32 @@ def make_step(way: Way, name: str) -> Callable[[], object]:
         F.l1_loss(learner.model.reference(lr, coords, cell), target).backward()
 
     def encoder() -> None:
-        layout = torch.contiguous_format if way.textbook else torch.channels_last
+        layout = torch.contiguous_format if variant.textbook else torch.channels_last
         learner.model.zero_grad(set_to_none=True)
         learner.model.encoder(batch.lr.contiguous(memory_format=layout)).mean().backward()
 
-    def ours() -> None:
-        loss, _ = gradient(objective, batch, config, "l1", ALONE)
-        if way.optimise:
+    def engine() -> None:
+        loss, _ = gradient(objective, batch, config, "l1", SINGLE_PROCESS)
+        if variant.optimise:
             learner.update(loss)
 
-    if way.encoder_only:
+    if variant.encoder_only:
         return encoder
-    return textbook if way.textbook else ours
+    return textbook if variant.textbook else engine
 
 
 def make_product(dtype: torch.dtype) -> Callable[[], object]:
-    """A matrix product that is large enough to be as fast as they get."""
+    """A matrix product that is large enough to reach the peak rate."""
     a, b, out = (torch.ones(2048, 2048, dtype=dtype) for _ in range(3))
     return lambda: torch.mm(a, b, out=out)
 
 
-def work(name: str, way: str, threads: int) -> None:
-    """A process that does a step, or a few products, whenever it is asked to, and answers with the seconds."""
+def work(name: str, variant: str, threads: int) -> None:
+    """Run one step or product per line of standard input, and print its seconds."""
     torch.set_num_threads(threads)
-    if way in WAYS and WAYS[way].keep_memory:
+    if variant in VARIANTS and VARIANTS[variant].keep_memory:
         keep_freed_memory()
-    step = make_product(PRODUCTS[way]) if way in PRODUCTS else make_step(WAYS[way], name)
+    step = make_product(PRODUCTS[variant]) if variant in PRODUCTS else make_step(VARIANTS[variant], name)
     step()
     print(flush=True)
     for _ in sys.stdin:
@@ -115,48 +115,50 @@ def work(name: str, way: str, threads: int) -> None:
 
 
 def measure(name: str, rounds: int, threads: int) -> dict[str, float]:
-    """Best seconds of every way."""
+    """Best seconds of each variant."""
     command = [sys.executable, __file__, "--threads", str(threads), "--presets", name, "--work"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    workers = {way: subprocess.Popen([*command, way], **pipes) for way in (*WAYS, *PRODUCTS)}
+    workers = {variant: subprocess.Popen([*command, variant], **pipes) for variant in (*VARIANTS, *PRODUCTS)}
     best = dict.fromkeys(workers, float("inf"))
     for worker in workers.values():
         worker.stdout.readline()
     for _ in range(rounds):
-        for way, worker in workers.items():
-            for _ in range(2 if way in WAYS else 8):
+        for variant, worker in workers.items():
+            for _ in range(2 if variant in VARIANTS else 8):
                 worker.stdin.write("go\n")
                 worker.stdin.flush()
-                best[way] = min(best[way], float(worker.stdout.readline()))
+                best[variant] = min(best[variant], float(worker.stdout.readline()))
     for worker in workers.values():
         worker.communicate()
     return best
 
 
-def count_flops(way: Way, name: str) -> float:
+def count_flops(variant: Variant, name: str) -> float:
     """2 × multiply-adds of all products of a step, forward and backward."""
-    step = make_step(way, name)
+    step = make_step(variant, name)
     with FlopCounterMode(display=False) as counter:
         step()
     return counter.get_total_flops()
 
 
 def report(name: str, rounds: int, threads: int) -> None:
-    """Print a table."""
-    stage = parse_stages(STAGES.get(name, STAGES["light"]))[0]
+    """Print the table of a preset."""
+    stage = parse_stages(STAGES.get(name, STAGES["light"]))[0][1]
     best = measure(name, rounds, threads)
-    peak = {way.removeprefix("product-"): 2 * 2048**3 / best[way] for way in PRODUCTS}
+    peak = {variant.removeprefix("product-"): 2 * 2048**3 / best[variant] for variant in PRODUCTS}
     print(f"\n{name}, {stage.patch}² patches, batch {stage.batch}, {stage.points} points, {threads} threads;", end=" ")
     print(", ".join(f"peak {rate / 1e9:.0f} GFLOP/s in {precision}" for precision, rate in peak.items()))
     print(f"{'':40}  s/step  times textbook  LR pixels/s  GFLOP  share of peak")
-    for key, way in WAYS.items():
-        flops = count_flops(way, name)
+    for key, variant in VARIANTS.items():
+        flops = count_flops(variant, name)
         pixels = stage.batch * stage.patch**2 / best[key]
-        share = flops / best[key] / peak[way.precision]
-        times = best["textbook-encoder" if way.encoder_only else "textbook"] / best[key]
-        print(f"{way.title:40}  {best[key]:6.3f}  {times:14.2f}  {pixels:11,.0f}  {flops / 1e9:5.0f}  {share:13.0%}")
+        share = flops / best[key] / peak[variant.precision]
+        times = best["textbook-encoder" if variant.encoder_only else "textbook"] / best[key]
+        print(
+            f"{variant.title:40}  {best[key]:6.3f}  {times:14.2f}  {pixels:11,.0f}  {flops / 1e9:5.0f}  {share:13.0%}"
+        )
     decoder = (best["textbook"] - best["textbook-encoder"]) / (best["fp32"] - best["encoder"])
-    print(f"what is not encoder, in fp32: {decoder:.2f} times as fast as the textbook's")
+    print(f"without the encoder, in fp32: {decoder:.2f} times as fast as the textbook")
 
 
 def main() -> None:

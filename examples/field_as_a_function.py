@@ -2,7 +2,8 @@
 
     python examples/field_as_a_function.py [PICTURE] [FOLDER]
 
-Without a picture the bundled cat is taken. Writes zoom.png, gradient.png and warp.png into FOLDER (here unless given).
+The default picture is the bundled cat. Writes zoom.png, gradient.png and warp.png to FOLDER (the current one if none is
+given).
 """
 
 import sys
@@ -16,31 +17,31 @@ from torch import Tensor
 import srno
 
 SIDE = 160
-"""Pixels of each picture that is made."""
+"""Height and width of each output picture, in pixels."""
 
 
 def read(path: Path) -> Tensor:
-    """(3, h, w) in [-1, 1], which is what a model takes."""
+    """Read a picture as (3, h, w) in [-1, 1], the input of a model."""
     pixels = np.array(Image.open(path).convert("RGB"))
     return torch.from_numpy(pixels).permute(2, 0, 1) / 127.5 - 1
 
 
 def write(rgb: Tensor, path: Path) -> None:
-    """(3, h, w) in [-1, 1] as a file."""
+    """Write (3, h, w) in [-1, 1] to a file."""
     pixels = ((rgb.clamp(-1, 1) + 1) * 127.5).round().to(torch.uint8)
     Image.fromarray(pixels.permute(1, 2, 0).numpy()).save(path)
     print(path)
 
 
 def zoom(field: srno.Field) -> Tensor:
-    """An eighth of the picture's height and width, at any number of pixels."""
+    """Render an eighth of the picture's height and width at SIDE² pixels."""
     height, width = field.size
     top, left = 0.40 * height, 0.40 * width
     return field.render((SIDE, SIDE), region=(top, left, top + height / 8, left + width / 8))
 
 
 def gradient(field: srno.Field) -> Tensor:
-    """How fast the picture changes: the length of its derivative with respect to the coordinates, exact to rounding."""
+    """Norm of the derivative with respect to the coordinates, by autograd; exact up to rounding."""
     coords, cell = grid(), cell_for(field)
     coords.requires_grad_()
     brightness = field(coords, cell).mean(-1)
@@ -50,7 +51,7 @@ def gradient(field: srno.Field) -> Tensor:
 
 
 def warp(field: srno.Field) -> Tensor:
-    """A swirl: the picture is asked at moved points, and nothing is resampled twice."""
+    """Draw a swirl: the field is evaluated at moved points, without resampling pixels."""
     coords = grid()
     radius = coords.norm(dim=-1)
     angle = 2.5 * (1 - radius).clamp(min=0) ** 2

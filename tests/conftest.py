@@ -1,16 +1,42 @@
-"""What tests of several parts share; its place also makes the helper modules beside it importable."""
+"""Fixtures and hooks for all tests; its place also makes the helper modules beside it importable."""
 
 from pathlib import Path
 
 import pytest
+import torch
 
-SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
+from parity_checkpoints import SYSTEMS, rebuild
+from shared_data import SHARED_DATA
+
+MISSING_SETS = "no benchmark sets beside the repository"
 
 
-@pytest.fixture
-def parity_folder() -> Path:
-    """Answers of the public implementations; skips where they are missing."""
-    folder = SHARED_DATA / "parity"
-    if not folder.is_dir():
-        pytest.skip("no parity data beside the repository")
+def missing_folders(item: pytest.Item) -> list[str]:
+    """Folders of the shared data that a test's `benchmark_sets` markers name and that are not there."""
+    named = [name for marker in item.iter_markers("benchmark_sets") for name in marker.args]
+    return [name for name in named if not (SHARED_DATA / name).is_dir()]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests whose benchmark sets are missing."""
+    for item in items:
+        if missing := missing_folders(item):
+            item.add_marker(pytest.mark.skip(reason=f"{MISSING_SETS}: {', '.join(missing)}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Report how many tests were left out, so that a green run without the sets does not look complete."""
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    count = sum(MISSING_SETS in reason for reason in skipped)
+    if count:
+        tests = "1 test" if count == 1 else f"{count} tests"
+        terminalreporter.write_line(f"{tests} left out: {MISSING_SETS} ({SHARED_DATA})", yellow=True)
+
+
+@pytest.fixture(scope="session")
+def parity_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Checkpoints of the public implementations (`sronet.pth` …), written as those write them."""
+    folder = tmp_path_factory.mktemp("parity")
+    for system in SYSTEMS:
+        torch.save(rebuild(system), folder / f"{system}.pth")
     return folder

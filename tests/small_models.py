@@ -1,4 +1,4 @@
-"""Small models whose every parameter matters, and queries for them."""
+"""Small models with random values in every parameter, and queries for them."""
 
 from math import sqrt
 from typing import cast
@@ -25,7 +25,7 @@ CONFIGS = {
 
 
 def random_model(config: SRNOConfig, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> SRNO:
-    """A model in evaluation mode with random numbers everywhere, norms and biases included."""
+    """A model in evaluation mode with random parameters, norms and biases included."""
     model = cast(SRNO, create_model(config))
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():

@@ -1,4 +1,4 @@
-"""Configs as data: what is written can be read again, and what makes no model is refused by name."""
+"""Configs as data: the round trip gives an equal config, and invalid data is refused with an error that names it."""
 
 import json
 from dataclasses import fields
@@ -98,7 +98,7 @@ def test_heads_must_divide_d_z_into_two_or_more(d_z: int, heads: int) -> None:
         SRNOConfig(d_z=d_z, heads=heads)
 
 
-def test_unknown_lifting() -> None:
+def test_an_unknown_lifting_is_refused() -> None:
     with pytest.raises(SRNOError, match=r"lifting is 'bicubic'.*interpolation-free"):
         SRNOConfig(lifting="bicubic")  # pyright: ignore[reportArgumentType]
 
@@ -123,19 +123,19 @@ def test_unknown_lifting() -> None:
     ],
     ids=str,
 )
-def test_data_that_is_no_config(change: dict[str, Any], named: str) -> None:
+def test_invalid_config_data_is_refused(change: dict[str, Any], named: str) -> None:
     with pytest.raises(SRNOError, match=named) as refusal:
         config_from_dict(config_to_dict(SRNOConfig()) | change)
     assert "\n" not in str(refusal.value)
 
 
-def test_data_without_an_encoder() -> None:
+def test_config_data_without_an_encoder_is_refused() -> None:
     data = config_to_dict(SRNOConfig())
     del data["encoder"]
     with pytest.raises(SRNOError, match="encoder"):
         config_from_dict(data)
 
 
-def test_unknown_preset() -> None:
+def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(SRNOError, match=r"unknown preset 'huge'; known: edsr-baseline,"):
         preset("huge")

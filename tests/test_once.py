@@ -1,4 +1,4 @@
-"""Work that several threads need is done once."""
+"""The cache computes each result once, also for several threads."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ import pytest
 from srno.once import Once
 
 
-def test_what_several_threads_need_is_computed_once():
+def test_a_result_that_several_threads_need_is_computed_once():
     calls: list[int] = []
 
     def slowly() -> int:
@@ -28,7 +28,7 @@ def test_what_several_threads_need_is_computed_once():
     assert once.get(4) is None
 
 
-def test_only_the_last_few_results_are_kept():
+def test_only_the_most_recently_used_results_are_kept():
     calls: list[int] = []
     once = Once[int, int](2)
     for key in (1, 2, 1, 3, 1, 2):
@@ -36,7 +36,7 @@ def test_only_the_last_few_results_are_kept():
     assert calls == [1, 2, 3, 2]
 
 
-def test_a_failure_is_tried_again():
+def test_a_failed_computation_is_retried():
     attempts = iter([ValueError("no"), 5])
 
     def sometimes() -> int:

@@ -1,4 +1,4 @@
-"""The smallest models that go all the way, in memory and as files."""
+"""The smallest complete models, in memory and as files."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ TINY = SRNOConfig(encoder=EDSRConfig(channels=8, blocks=1), d_z=16, heads=2, ite
 
 
 def tiny_model(*, strength: float = 0.0) -> SRNO:
-    """Adds `strength` times noise to the bilinear skip: with 0 the right answer is known, and easily so."""
+    """A model that adds `strength` times noise to the bilinear skip: with 0 its output is plain bilinear."""
     model = random_model(TINY, seed=7, dtype=torch.float32)
     model.projection.rgb.weight.data *= strength
     model.projection.rgb.bias.data *= strength
@@ -21,7 +21,7 @@ def tiny_model(*, strength: float = 0.0) -> SRNO:
 
 
 def write_tiny(path: Path, *, strength: float = 0.0) -> Path:
-    """The same as a checkpoint."""
+    """Write the tiny model as a checkpoint."""
     model = tiny_model(strength=strength)
     write_checkpoint(Checkpoint(config=TINY, state=model.state_dict(), card=Card(name="tiny")), path)
     return path

@@ -1,4 +1,4 @@
-"""How closely two computations of the same thing must agree: one table for all numeric tests."""
+"""Tolerances of all numeric tests, by dtype."""
 
 import torch
 from torch import Tensor
@@ -9,18 +9,18 @@ TOLERANCE = {
     torch.float16: 5e-3,
     torch.bfloat16: 3e-2,
 }
-"""Largest error by the dtype that was computed in, as a share of the largest entry."""
+"""Largest allowed error relative to the largest entry, by the dtype of the computation."""
 
 
 def error(actual: Tensor, expected: Tensor) -> float:
-    """Largest difference as a share of the largest expected entry."""
+    """Largest difference relative to the largest expected entry."""
     assert actual.shape == expected.shape, f"{tuple(actual.shape)} instead of {tuple(expected.shape)}"
     difference = (actual.detach().double() - expected.detach().double()).abs().max().item()
     return difference / max(expected.detach().double().abs().max().item(), 1e-30)
 
 
 def assert_close(actual: Tensor, expected: Tensor, dtype: torch.dtype | None = None) -> None:
-    """Equal within the tolerance of `dtype`, the coarser of the two unless told."""
+    """Check equality within the tolerance of `dtype`, by default the coarser of the two."""
     coarser = max((actual.dtype, expected.dtype), key=TOLERANCE.__getitem__)
     tolerance = TOLERANCE[dtype or coarser]
     off = error(actual, expected)

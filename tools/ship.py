@@ -1,8 +1,8 @@
-"""Put a run's weights into the package, with a card that says what they are and what they score.
+"""Put a run's weights into the package, with a card of their origin and their scores.
 
     python tools/ship.py runs/light/best.safetensors light --data EVALUATION --sets Set5 Set14 B100 --scales 2,3,4
 
-The scores are measured here, under the `benchmark` protocol; nothing on the card is typed in but data and licence.
+The scores are measured here, under the `benchmark` protocol; only data and licence on the card are written by hand.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from srno.files import cache_folder
 from srno.upscaling.upscaler import Upscaler
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "srno" / "weights"
-DATA = (
+TRAINING_DATA = (
     "470 crops of 512×512 from photographs (Cloudinary CID22, CLIC 2025, gb82, wallpapers of Ubuntu Budgie, Buddies of "
     "Budgie, elementary, Solus, deepin, Fedora, GNOME and Debian, metadata-extractor samples) and the 100 pictures of "
     "General-100. Licences of the pictures: CC0, public domain, CC BY, CC BY-SA, Unsplash, free to use; General-100 "
@@ -29,7 +29,7 @@ LICENCE = "MIT; the training pictures keep their own licences (see data)"
 
 
 def scores(path: Path, data: Path, names: list[str], scales: str) -> dict[str, dict[str, float]]:
-    """{set: {"x2": PSNR, …}}; what `srno evaluate` knows of these weights is not computed again."""
+    """{set: {"x2": PSNR, …}}; scores in the cache of `srno evaluate` are reused."""
     method = make_method(path.stem, [read_checkpoint(path)], Upscaler(integral="exact"))
     results: dict[str, dict[str, float]] = {}
     for name in names:
@@ -43,7 +43,7 @@ def scores(path: Path, data: Path, names: list[str], scales: str) -> dict[str, d
 
 
 def recipe(path: Path) -> str:
-    """What a run did, after what the runs did that it began from."""
+    """The recipe of a run, after those of the runs that it was initialised from."""
     config = json.loads((path.parent / "config.json").read_text())
     settings = {key: value for key, value in config.items() if key not in ("data", "validation", "init")}
     own = f"{read_checkpoint(path).card.recipe}; settings {json.dumps(settings)}"
@@ -63,7 +63,7 @@ def main() -> None:
     card = Card(
         name=arguments.name,
         licence=LICENCE,
-        data=DATA,
+        data=TRAINING_DATA,
         recipe=recipe(arguments.weights),
         results=scores(arguments.weights, arguments.data, arguments.sets, arguments.scales)
         | {"protocol": str(PROTOCOLS["benchmark"])},

@@ -1,4 +1,4 @@
-"""The `srno` command: names and one-line helps alone, so that `srno --help` needs no torch."""
+"""The `srno` command. Only names and one-line help texts are here, so that `srno --help` does not import torch."""
 
 import sys
 
@@ -8,30 +8,31 @@ from rich.console import Console
 from srno._version import __version__
 from srno.errors import SRNOError
 
-USAGE = 2
+USAGE_EXIT_CODE = 2
 
 COMMANDS = {
     "upscale": "Enlarge pictures by any factor, or to any size.",
     "train": "Train a model on a folder of pictures.",
     "models": "List the models that come with the package.",
     "convert": "Turn a public checkpoint (.pth) into our format.",
+    "export": "Export a model as ONNX, for any runtime and any size.",
     "evaluate": "Score a model on sets of pictures under a named protocol.",
-    "compare": "Set models beside each other, in a table and as close-ups.",
-    "bench": "Time models beside each other.",
-    "reproduce": "The paper's tables and figures again, with what is there to make them from.",
-    "serve": "Fly into a picture, on a page in the browser.",
+    "compare": "Compare models, in a table and in close-ups.",
+    "bench": "Measure the speed of models.",
+    "reproduce": "Reproduce the paper's tables and figures from checkpoints and pictures.",
+    "serve": "Zoom into a picture, on a page in the browser.",
     "profile": "Count a model's parameters and FLOPs.",
 }
 
 
 def make_app() -> App:
-    """The command line, with commands that are imported when they are called."""
+    """Build the command line; a command is imported when it is called."""
     app = App(
         name="srno",
         help="Super-resolution at any scale: a picture is a function, lifted once and evaluated anywhere.",
         version=__version__,
         help_format="markdown",
-        # Help goes to stdout; errors, like progress, never do.
+        # Help is printed on stdout, errors and progress on stderr.
         error_console=Console(stderr=True),
     )
     for name, text in COMMANDS.items():
@@ -40,7 +41,7 @@ def make_app() -> App:
 
 
 def main(tokens: list[str] | None = None) -> None:
-    """Run a command; a mistake of the user's is one line on stderr and exit code 2."""
+    """Run a command; a user error is one line on stderr and exit code 2."""
     try:
         make_app()(tokens, exit_on_error=False, print_error=False)
     except CycloptsError as error:
@@ -50,6 +51,6 @@ def main(tokens: list[str] | None = None) -> None:
 
 
 def fail(message: str) -> None:
-    """Say what is wrong in one line and exit."""
+    """Print the message as one line on stderr and exit with code 2."""
     sys.stderr.write("srno: " + " ".join(message.split()) + "\n")
-    sys.exit(USAGE)
+    sys.exit(USAGE_EXIT_CODE)

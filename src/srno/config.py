@@ -1,4 +1,4 @@
-"""What a model is: frozen records that serve as preset, as argument and as a checkpoint's metadata."""
+"""Model configs: frozen dataclasses that serve as presets, as arguments and as checkpoint metadata."""
 
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
@@ -9,11 +9,11 @@ Lifting: TypeAlias = Literal["interpolation-free", "nearest"]
 
 
 class _Checked:
-    """A record whose whole numbers are sizes or counts."""
+    """Base of all configs: every integer field is a size or a count, at least 1."""
 
     @property
     def only_scale(self) -> int | None:
-        """The one factor that a system can do; None for any."""
+        """The only scale factor that the system supports; None if it supports any."""
         return None
 
     def __post_init__(self) -> None:
@@ -50,19 +50,19 @@ class RDNConfig(_Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnEncoderConfig(_Checked):
-    """An encoder of the user's own: a record of its class. It is never imported; whoever loads a model gives one."""
+class CustomEncoderConfig(_Checked):
+    """A custom encoder, recorded by its class. The class is never imported: the caller of `load` passes an instance."""
 
     family: ClassVar[str] = "own"
     module: str
-    """Where its class is defined, as module:Class."""
+    """Where the class is defined, as module:Class."""
     channels: int
     """Width of its features, d_e in the paper."""
     radius: int
     """Pixels beyond a window that its features depend on."""
 
 
-EncoderConfig: TypeAlias = EDSRConfig | RDNConfig | OwnEncoderConfig
+EncoderConfig: TypeAlias = EDSRConfig | RDNConfig | CustomEncoderConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class SRNOConfig(_Checked):
     system: ClassVar[str] = "srno"
     encoder: EncoderConfig = field(default_factory=EDSRConfig)
     lifting: Lifting = "interpolation-free"
-    """How z_0 is made; `nearest` is the paper's -i as we read it: nearest neighbour and position embedding."""
+    """How z_0 is computed; `nearest` is our reading of the paper's -i: nearest neighbour and position embedding."""
     d_z: int = 256
     """Width of the latent function z."""
     heads: int = 16
@@ -85,10 +85,10 @@ class SRNOConfig(_Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.lifting not in get_args(Lifting):
-            raise SRNOError(f"lifting is {self.lifting!r}; it can be one of {', '.join(get_args(Lifting))}")
+            raise SRNOError(f"lifting is {self.lifting!r}; choose one of {', '.join(get_args(Lifting))}")
         if self.d_z % self.heads or self.d_z // self.heads < 2:
             raise SRNOError(
-                f"d_z {self.d_z} cannot be cut into {self.heads} heads of two or more channels; change d_z or heads"
+                f"d_z {self.d_z} cannot be split into {self.heads} heads of two or more channels; change d_z or heads"
             )
 
     @property
@@ -96,7 +96,7 @@ class SRNOConfig(_Checked):
         return self.d_z // self.heads
 
     def with_encoder(self, encoder: EncoderConfig) -> "SRNOConfig":
-        """The same operator on another encoder."""
+        """Return the same config with another encoder."""
         return replace(self, encoder=encoder)
 
 
@@ -128,7 +128,7 @@ class LTEConfig(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class MetaSRConfig(_Checked):
-    """Meta-SR (Hu et al. 2019), as it was rebuilt for the comparison in the LIIF paper."""
+    """Meta-SR (Hu et al. 2019), as reimplemented for the comparison in the LIIF paper."""
 
     system: ClassVar[str] = "metasr"
     encoder: EncoderConfig = field(default_factory=EDSRConfig)
@@ -145,12 +145,12 @@ class MLPConfig(_Checked):
     width: int = 256
     """Hidden width of the perceptron."""
     depth: int = 4
-    """Hidden layers of the perceptron, the lifting of the -i variant being the first."""
+    """Hidden layers of the perceptron; the first is the lifting of the -i variant."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FixedScaleConfig(_Checked):
-    """EDSR or RDN as published: an encoder and a pixel-shuffle tail for one whole factor."""
+    """EDSR or RDN as published: an encoder and a pixel-shuffle tail for one integer factor."""
 
     system: ClassVar[str] = "fixed"
     encoder: EncoderConfig = field(default_factory=EDSRConfig)
@@ -162,26 +162,26 @@ class FixedScaleConfig(_Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scale not in (2, 3, 4):
-            raise SRNOError(f"scale is {self.scale}; networks of a fixed scale exist for 2, 3 and 4")
+            raise SRNOError(f"scale is {self.scale}; fixed-scale networks exist for 2, 3 and 4")
         if self.mean_shift and not isinstance(self.encoder, EDSRConfig):
             raise SRNOError("mean_shift is on; only EDSR has a mean shift")
 
     @property
     def only_scale(self) -> int | None:
-        """The factor that the network is for."""
+        """The scale factor of the network."""
         return self.scale
 
 
 ModelConfig: TypeAlias = SRNOConfig | LIIFConfig | LTEConfig | MetaSRConfig | MLPConfig | FixedScaleConfig
 
-_ENCODERS: dict[str, type[EncoderConfig]] = {make.family: make for make in (EDSRConfig, RDNConfig, OwnEncoderConfig)}
+_ENCODERS: dict[str, type[EncoderConfig]] = {make.family: make for make in (EDSRConfig, RDNConfig, CustomEncoderConfig)}
 _SYSTEMS: dict[str, type[ModelConfig]] = {
     make.system: make for make in (SRNOConfig, LIIFConfig, LTEConfig, MetaSRConfig, MLPConfig, FixedScaleConfig)
 }
 
 
 def config_to_dict(config: ModelConfig) -> dict[str, Any]:
-    """Plain data that `config_from_dict` turns back into an equal config."""
+    """Return plain data that `config_from_dict` converts back into an equal config."""
     return asdict(config) | {
         "system": config.system,
         "encoder": asdict(config.encoder) | {"family": config.encoder.family},
@@ -189,7 +189,7 @@ def config_to_dict(config: ModelConfig) -> dict[str, Any]:
 
 
 def config_from_dict(data: dict[str, Any]) -> ModelConfig:
-    """The inverse of `config_to_dict`; unknown systems, families and fields are refused by name."""
+    """Invert `config_to_dict`; raise an SRNOError that names an unknown system, family or field."""
     rest = dict(data)
     encoder = rest.pop("encoder", None)
     if not isinstance(encoder, dict):
@@ -245,7 +245,7 @@ PRESETS: dict[str, ModelConfig] = {
 
 
 def preset(name: str) -> ModelConfig:
-    """The config of a named preset."""
+    """Return the config of a named preset."""
     if name not in PRESETS:
         raise SRNOError(f"unknown preset {name!r}; known: {', '.join(PRESETS)}")
     return PRESETS[name]

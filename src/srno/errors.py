@@ -1,14 +1,14 @@
-"""Mistakes that a user can mend: one line that names what to change, and exit code 2 on the command line."""
+"""Errors that a user can fix: one line that names what to change, and exit code 2 on the command line."""
 
 import importlib
 from types import ModuleType
 
 
 class SRNOError(ValueError):
-    """A user's mistake: the message says what was given and what would work."""
+    """A user error: the message names the value that was given and what would work."""
 
     def __str__(self) -> str:
-        """One line, whatever names from files are quoted in it."""
+        """Return the message as one line; names quoted from files may contain line breaks."""
         return " ".join(super().__str__().splitlines())
 
 
@@ -18,4 +18,4 @@ def require(module: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as missing:
         name = (missing.name or module).partition(".")[0]
-        raise SRNOError(f"{name} is not installed; get it with: pip install 'srno[{extra}]'") from None
+        raise SRNOError(f"{name} is not installed; install it with: pip install 'srno[{extra}]'") from None

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, locks that end with their process, and where caches are kept."""
+"""Atomic file writes, lock files, and the location of caches."""
 
 import os
 import secrets
@@ -9,21 +9,21 @@ from typing import BinaryIO
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where nothing keeps two processes from the same file
+except ImportError:  # Windows: there is no lock between processes
     fcntl = None
 
-PARTIAL = ".partial"
-"""Ending of unfinished files: not that of a picture, so nothing that looks for pictures finds them."""
+PARTIAL_SUFFIX = ".partial"
+"""Suffix of unfinished files: not one of a picture format, so a search for pictures skips them."""
 
 
 @contextmanager
 def replacing(path: Path, *, sync: bool = False) -> Generator[BinaryIO]:
-    """Open a temporary file beside `path` that takes its name at the end, or is removed if anything fails.
+    """Open a temporary file beside `path` that is renamed to it at the end, or removed if anything fails.
 
-    With `sync`, the content is on the disk before it takes the name, so that a power cut cannot leave an empty file.
+    With `sync`, the content is on disk before the renaming, so that a power failure cannot leave an empty file.
     """
-    real = path.resolve()  # a link stays a link
-    partial = real.with_name(f".{real.name[:40]}.{secrets.token_hex(4)}{PARTIAL}")
+    real = path.resolve()  # replace the target of a symbolic link, not the link
+    partial = real.with_name(f".{real.name[:40]}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
     try:
         with partial.open("x+b") as stream:
             yield stream
@@ -37,23 +37,23 @@ def replacing(path: Path, *, sync: bool = False) -> Generator[BinaryIO]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Put `content` at `path`, making its folder if needed."""
+    """Write `content` to `path` atomically; create its folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, sync=True) as stream:
         stream.write(content)
 
 
 def remove_partial(folder: Path) -> None:
-    """Remove what a killed process left unfinished in a folder."""
-    for left in folder.glob(f".*{PARTIAL}"):
-        left.unlink(missing_ok=True)
+    """Remove the unfinished files of killed processes from a folder."""
+    for unfinished in folder.glob(f".*{PARTIAL_SUFFIX}"):
+        unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Generator[bool]:
-    """Hold the lock file `path`; yields False if another process has it and `wait` is off.
+    """Hold the lock file `path`; yield False if another process holds it and `wait` is off.
 
-    The lock ends with its process. Where the file system or the system has no locks, it is always had.
+    The lock ends with its process. Without lock support in the system or the file system it always succeeds.
     """
     with path.open("w") as file:
         yield _lock(file.fileno(), wait)
@@ -72,6 +72,6 @@ def _lock(descriptor: int, wait: bool) -> bool:
 
 
 def cache_folder(name: str) -> Path:
-    """Where caches of one kind are kept: $XDG_CACHE_HOME/srno/NAME, or the same under ~/.cache."""
+    """Folder of the caches of one kind: $XDG_CACHE_HOME/srno/NAME, or the same under ~/.cache."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "srno" / name

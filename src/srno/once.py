@@ -1,4 +1,4 @@
-"""Results that are computed once and shared by threads."""
+"""A cache of results that are computed once and shared by threads."""
 
 import threading
 from collections import OrderedDict
@@ -10,15 +10,15 @@ Value = TypeVar("Value")
 
 
 class Once(Generic[Key, Value]):
-    """The most recently used `room` results; each is computed by one thread while others that need it wait."""
+    """A cache of the `capacity` most recently used results; one thread computes each while others that need it wait."""
 
-    def __init__(self, room: int) -> None:
-        self._room = room
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
         self._slots: OrderedDict[Key, _Slot] = OrderedDict()
         self._lock = threading.Lock()
 
     def __call__(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The result for `key`, made now if it is not known."""
+        """Return the result for `key`; compute it if it is not cached."""
         slot = self._slot(key)
         with slot.lock:
             if not slot.filled:
@@ -27,7 +27,7 @@ class Once(Generic[Key, Value]):
         return cast(Value, slot.value)
 
     def get(self, key: Key) -> Value | None:
-        """The result for `key` if it is known; does not wait."""
+        """Return the result for `key` if it is cached, else None; does not wait."""
         with self._lock:
             slot = self._slots.get(key)
         return cast(Value, slot.value) if slot is not None and slot.filled else None
@@ -36,7 +36,7 @@ class Once(Generic[Key, Value]):
         with self._lock:
             slot = self._slots.setdefault(key, _Slot())
             self._slots.move_to_end(key)
-            while len(self._slots) > self._room:
+            while len(self._slots) > self._capacity:
                 self._slots.popitem(last=False)
             return slot
 

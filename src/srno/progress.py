@@ -1,4 +1,4 @@
-"""How far a piece of work is, as a share of the whole."""
+"""Progress callbacks, and callbacks for parts of the work."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -8,10 +8,10 @@ Progress: TypeAlias = Callable[[float], None]
 
 
 def between(progress: Progress | None, start: float, stop: float) -> Progress | None:
-    """Progress of the piece that takes the whole from `start` to `stop`."""
+    """Return the callback of a part that covers the shares from `start` to `stop`."""
     return None if progress is None else lambda share: progress(start + share * (stop - start))
 
 
 def part_of(progress: Progress | None, index: int, count: int) -> Progress | None:
-    """Progress of piece `index` out of `count` equal ones."""
+    """Return the callback of part `index` out of `count` equal ones."""
     return between(progress, index / count, (index + 1) / count)

@@ -1,4 +1,4 @@
-"""What one sees while work goes on: bars on a terminal, and lines, all on standard error."""
+"""Progress bars and messages, all on standard error."""
 
 from types import TracebackType
 from typing import Self
@@ -10,12 +10,12 @@ from rich.table import Column
 
 
 class View:
-    """Bars and lines on standard error. Where that is no terminal, or with `bars` off, only the lines remain."""
+    """Progress bars and lines on standard error; only the lines if that is not a terminal or `bars` is off."""
 
     def __init__(self, *, bars: bool = True) -> None:
         self.console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
         self.live = bars and self.console.is_terminal
-        """Whether bars are seen."""
+        """Whether bars are shown."""
         self._bars = Progress(
             TextColumn("{task.description}", markup=False, table_column=Column(overflow="ellipsis", no_wrap=True)),
             BarColumn(bar_width=24),
@@ -35,7 +35,7 @@ class View:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._bars.stop()
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """Print a line above the bars."""
         self.console.print(" ".join(text.splitlines()))
 
@@ -44,9 +44,9 @@ class View:
         return self._bars.add_task(text, total=total)
 
     def update(self, bar: TaskID, done: float, *, text: str | None = None, total: float | None = None) -> None:
-        """Move a bar, and rename it or change its length."""
+        """Set the progress of a bar, and optionally its text and its total."""
         self._bars.update(bar, completed=done, description=text, total=total)
 
     def remove(self, bar: TaskID) -> None:
-        """Take a bar away."""
+        """Remove a bar."""
         self._bars.remove_task(bar)

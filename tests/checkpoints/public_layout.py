@@ -1,4 +1,4 @@
-"""Checkpoints exactly as the public SRNO code writes them, made from our models by a renaming of their own."""
+"""Checkpoints in the exact layout of the public SRNO code, made from our models by an independent renaming."""
 
 from collections import OrderedDict
 from pathlib import Path
@@ -26,7 +26,7 @@ def public_state(model: SRNO) -> PublicState:
 
 
 def public_content(model: SRNO, *, epoch: int = 1000) -> dict[str, Any]:
-    """What is pickled: model with name, arguments and tensors, optimiser with its moments, epoch."""
+    """The pickled content: model with name, arguments and tensors, optimiser with its moments, epoch."""
     state = public_state(model)
     parameters = [torch.nn.Parameter(tensor.clone()) for tensor in state.values()]
     optimiser = torch.optim.Adam(parameters, lr=4e-4)

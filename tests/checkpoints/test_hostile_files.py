@@ -25,7 +25,7 @@ from srno.errors import SRNOError
 
 
 class Payload:
-    """When unpickled without care, creates a file."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -54,7 +54,7 @@ writers = pytest.mark.parametrize("write", [as_zip, as_legacy, as_pickle])
 
 
 def refused(path: Path) -> str:
-    """The message, which must be one line, without warnings of torch's own around it."""
+    """Return the message of the refusal; check that it is one line and that torch does not warn."""
     with warnings.catch_warnings(record=True) as added:
         warnings.simplefilter("always")
         with pytest.raises(SRNOError) as refusal:
@@ -91,11 +91,11 @@ def test_code_is_not_run(write: Callable[[object, Path], None], place: Any, tmp_
     write(place(Payload(marker)), path)
     message = refused(path)
     assert not marker.exists()
-    assert "system" in message or write is as_pickle  # a bare pickle is refused before its content is looked at
+    assert "system" in message or write is as_pickle  # a bare pickle is refused before its content is read
 
 
-def test_the_payload_is_live(tmp_path: Path) -> None:
-    """The test above could fail: careless loading does run the code."""
+def test_unsafe_loading_runs_the_payload(tmp_path: Path) -> None:
+    """Checks the payload: without it the test above could not fail."""
     as_zip(Payload(tmp_path / "executed"), tmp_path / "model.pth")
     torch.load(tmp_path / "model.pth", weights_only=False)
     assert (tmp_path / "executed").exists()
@@ -129,7 +129,7 @@ def all_formats() -> dict[str, bytes]:
     return {"zip": public_bytes(False), "legacy": public_bytes(True), "native": native_bytes()}
 
 
-def test_truncated_anywhere(tmp_path: Path) -> None:
+def test_truncated_files_are_refused(tmp_path: Path) -> None:
     for name, whole in all_formats().items():
         cuts = {0, 1, 4, 8, 9, 100, len(whole) // 3, len(whole) // 2, len(whole) - 100, len(whole) - 1}
         for cut in cuts:
@@ -143,22 +143,22 @@ quiet = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 
 @quiet
 @given(st.binary(max_size=200))
-def test_random_bytes(tmp_path: Path, content: bytes) -> None:
+def test_random_bytes_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "noise.pth").write_bytes(content)
     refused(tmp_path / "noise.pth")
 
 
 @quiet
 @given(st.binary(max_size=60), st.sampled_from([b"\x80\x02", b"PK\x03\x04", b"\x40\0\0\0\0\0\0\0{"]))
-def test_random_bytes_after_a_good_beginning(tmp_path: Path, content: bytes, start: bytes) -> None:
+def test_random_bytes_after_a_valid_start_are_refused(tmp_path: Path, content: bytes, start: bytes) -> None:
     (tmp_path / "noise.pth").write_bytes(start + content)
     refused(tmp_path / "noise.pth")
 
 
 @quiet
 @given(data=st.data())
-def test_damaged_files(tmp_path: Path, data: st.DataObject) -> None:
-    """A few bytes of a good file changed: it loads, other numbers perhaps, or is refused; nothing else happens."""
+def test_damaged_files_load_or_are_refused(tmp_path: Path, data: st.DataObject) -> None:
+    """A few bytes of a valid file are changed: it loads, perhaps with other numbers, or raises an SRNOError."""
     formats = all_formats()
     content = bytearray(formats[data.draw(st.sampled_from(sorted(formats)), label="format")])
     edges = st.integers(0, min(2000, len(content) - 1))
@@ -172,8 +172,8 @@ def test_damaged_files(tmp_path: Path, data: st.DataObject) -> None:
 
 @quiet
 @given(place=st.integers(0, 4000), value=st.integers(0, 255))
-def test_damaged_pickle_in_a_sound_archive(tmp_path: Path, place: int, value: int) -> None:
-    """Checksums of the archive are right again, so that the damage reaches the unpickler."""
+def test_a_damaged_pickle_in_a_valid_archive_loads_or_is_refused(tmp_path: Path, place: int, value: int) -> None:
+    """The checksums of the archive are valid, so that the damage reaches the unpickler."""
     with (
         zipfile.ZipFile(io.BytesIO(public_bytes(False))) as whole,
         zipfile.ZipFile(tmp_path / "damaged.pth", "w") as damaged,
@@ -190,18 +190,18 @@ def test_damaged_pickle_in_a_sound_archive(tmp_path: Path, place: int, value: in
 @pytest.mark.parametrize(
     "text", ["", "hello", "{}", "12345678{", "<html>\nnot found\n</html>\n", "version https://git"]
 )
-def test_text(text: str, tmp_path: Path) -> None:
+def test_text_files_are_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "model.pth").write_text(text)
     refused(tmp_path / "model.pth")
 
 
-def test_zip_of_something_else(tmp_path: Path) -> None:
+def test_a_zip_archive_without_a_model_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "model.pth", "w") as archive:
         archive.writestr("readme.txt", "no model in here")
     refused(tmp_path / "model.pth")
 
 
-def test_directory_and_missing_file(tmp_path: Path) -> None:
+def test_directories_and_missing_files_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nothing.pth"):
         with pytest.raises(SRNOError, match=path.name):
             read_checkpoint(path)

@@ -1,4 +1,4 @@
-"""Our own format: what was saved comes back, byte for byte, and nothing else is accepted."""
+"""Our file format: loading gives the saved tensors, and writing them again the same bytes."""
 
 import json
 import struct
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from small_models import CONFIGS, grid_queries, random_image, random_model
 from srno.checkpoints.build import create_model
 from srno.checkpoints.catalogue import load, read_checkpoint
-from srno.checkpoints.native import Card, Checkpoint, read_about, write_checkpoint
+from srno.checkpoints.native import Card, Checkpoint, read_metadata, write_checkpoint
 from srno.config import PRESETS, ModelConfig, RDNConfig
 from srno.errors import SRNOError
 
@@ -28,14 +28,14 @@ CARD = Card(
 
 
 def affordable(name: str, config: ModelConfig) -> ModelConfig:
-    """RDN is 90 MB: once is enough; with other decoders a part of it stands for the whole."""
+    """RDN is 90 MB: it is tested in full once, and with fewer blocks for the other decoders."""
     if isinstance(config.encoder, RDNConfig) and name != "rdn":
         return replace(config, encoder=replace(config.encoder, blocks=2, layers=2))
     return config
 
 
 @pytest.mark.parametrize(("name", "config"), PRESETS.items(), ids=PRESETS.keys())
-def test_save_load_save(name: str, config: ModelConfig, tmp_path: Path) -> None:
+def test_saving_a_loaded_model_gives_the_same_file(name: str, config: ModelConfig, tmp_path: Path) -> None:
     """Equal tensors, equal pictures, and the same bytes when written again."""
     first, second = tmp_path / "first.safetensors", tmp_path / "second.safetensors"
     model = create_model(affordable(name, config)).eval()
@@ -56,8 +56,8 @@ def test_save_load_save(name: str, config: ModelConfig, tmp_path: Path) -> None:
     second.unlink()
 
 
-def test_equal_checkpoints_are_equal_files(tmp_path: Path) -> None:
-    """The order in which tensors and results were put together leaves no trace."""
+def test_equal_checkpoints_give_equal_files(tmp_path: Path) -> None:
+    """The order of tensors and results does not change the file."""
     card = Card(name="x", results={"Set5": {"×2": 38.0, "×3": 34.0}, "B100": {}})
     reordered = Card(name="x", results={"B100": {}, "Set5": {"×3": 34.0, "×2": 38.0}})
     checkpoint = replace(small_checkpoint(), card=card)
@@ -104,16 +104,16 @@ def test_loaded_models_can_be_trained_further(tmp_path: Path) -> None:
     texts=st.lists(st.text(), min_size=4, max_size=4),
     results=st.dictionaries(st.text(), st.dictionaries(st.text(), st.floats(allow_nan=False))),
 )
-def test_cards_of_any_text(tmp_path: Path, texts: list[str], results: dict[str, Any]) -> None:
+def test_cards_may_contain_any_text(tmp_path: Path, texts: list[str], results: dict[str, Any]) -> None:
     name, licence, data, recipe = texts
     card = Card(name=name, licence=licence, data=data, recipe=recipe, results=results)
     write_checkpoint(replace(small_checkpoint(), card=card), tmp_path / "model.safetensors")
     assert read_checkpoint(tmp_path / "model.safetensors").card == card
-    assert read_about(tmp_path / "model.safetensors") == (CONFIGS["edsr"], card)
+    assert read_metadata(tmp_path / "model.safetensors") == (CONFIGS["edsr"], card)
 
 
-def test_shipped_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By name, by `default`, and listed with the default first."""
+def test_shipped_models_are_found_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are found by name and as `default`, and listed with the default first."""
     from srno.checkpoints import catalogue
 
     monkeypatch.setattr(catalogue, "_weights_folder", lambda: tmp_path)
@@ -131,7 +131,7 @@ def test_shipped_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         catalogue.load("../light")
 
 
-def test_what_does_not_fit_is_not_written(tmp_path: Path) -> None:
+def test_tensors_that_do_not_fit_the_config_are_not_written(tmp_path: Path) -> None:
     checkpoint = small_checkpoint()
     wrong = replace(checkpoint, config=replace(CONFIGS["edsr"], iterations=1))
     with pytest.raises(SRNOError, match="unknown tensor layers"):
@@ -139,7 +139,7 @@ def test_what_does_not_fit_is_not_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_writing_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
+def test_writing_replaces_the_file_and_leaves_no_other(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "model.safetensors"
     write_checkpoint(small_checkpoint(), path)
     write_checkpoint(replace(small_checkpoint(), card=Card(name="second")), path)
@@ -147,8 +147,8 @@ def test_writing_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
-    """A target that is a folder, so that the last step, the replacement, fails; and one in a folder that is a file."""
+def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
+    """The target is a folder, so that the final rename fails; or its parent is a file."""
     folder, file = tmp_path / "folder", tmp_path / "file"
     folder.mkdir()
     file.write_text("in the way")
@@ -160,7 +160,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_configs_are_stored_in_full(tmp_path: Path) -> None:
-    """A file says what it is even when a later version changes the defaults."""
+    """A file stays readable if a later version changes the defaults."""
     write_checkpoint(small_checkpoint(), tmp_path / "model.safetensors")
     content = (tmp_path / "model.safetensors").read_bytes()
     (length,) = struct.unpack("<Q", content[:8])

@@ -1,4 +1,4 @@
-"""Public checkpoints: other people's names for the same tensors, and files that are not what they should be."""
+"""Public checkpoints: other names for the same tensors, and refusal of invalid files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +9,7 @@ import torch
 from public_layout import public_content, public_state, write_public
 from torch import Tensor
 
+from parity_checkpoints import PARITY_FIXTURES
 from small_models import CONFIGS, grid_queries, random_image, random_model
 from srno.checkpoints.catalogue import load, read_checkpoint
 from srno.checkpoints.native import write_checkpoint
@@ -31,7 +32,7 @@ def small() -> SRNO:
 
 
 def refusal_of(path: Path) -> str:
-    """The message with which a file is refused."""
+    """Return the message of the refusal of a file."""
     with pytest.raises(SRNOError) as refusal:
         read_checkpoint(path)
     message = str(refusal.value)
@@ -42,7 +43,7 @@ def refusal_of(path: Path) -> str:
 
 @pytest.mark.parametrize("legacy", [False, True], ids=["zip", "legacy"])
 @pytest.mark.parametrize("config", PUBLIC.values(), ids=PUBLIC.keys())
-def test_same_function_as_the_model_it_was_made_from(config: SRNOConfig, legacy: bool, tmp_path: Path) -> None:
+def test_a_public_checkpoint_loads_as_the_same_function(config: SRNOConfig, legacy: bool, tmp_path: Path) -> None:
     model = random_model(config, dtype=torch.float32)
     path = write_public(public_content(model), tmp_path / "epoch-last.pth", legacy=legacy)
     image = random_image(5, 4).float()
@@ -56,7 +57,7 @@ def test_same_function_as_the_model_it_was_made_from(config: SRNOConfig, legacy:
         assert torch.equal(load(tmp_path / "ours.safetensors").reference(image, *queries), expected)
 
 
-def test_half_precision_file(tmp_path: Path) -> None:
+def test_a_half_precision_file_loads_in_single_precision(tmp_path: Path) -> None:
     model = small()
     content = public_content(model)
     content["model"]["sd"] = {name: tensor.half() for name, tensor in content["model"]["sd"].items()}
@@ -67,9 +68,9 @@ def test_half_precision_file(tmp_path: Path) -> None:
 
 
 def test_parity_with_the_public_implementation(parity_folder: Path) -> None:
-    """Its answers on random weights, in [0, 1] units and not clamped."""
+    """Its values on random weights, in [0, 1] units and not clamped."""
     model = load(parity_folder / "sronet.pth")
-    answers = np.load(parity_folder / "sronet.npz")
+    answers = np.load(PARITY_FIXTURES / "sronet.npz")
     for i in range(3):
         picture, expected = answers[f"image{i}"], answers[f"expected{i}"]
         (h, w, _), (H, W, _) = picture.shape, expected.shape
@@ -80,7 +81,7 @@ def test_parity_with_the_public_implementation(parity_folder: Path) -> None:
 
 
 def rewritten(tmp_path: Path, name: str, tensor: Tensor | None) -> Path:
-    """A public file with one tensor replaced or added, or left out if it is None."""
+    """A public file with one tensor replaced or added, or removed if it is None."""
     state = public_state(small())
     if tensor is None:
         del state[name]
@@ -92,17 +93,17 @@ def rewritten(tmp_path: Path, name: str, tensor: Tensor | None) -> Path:
 STATE = {name: tensor for name, tensor in public_state(small()).items() if "_mean" not in name}
 
 COUNTED = ("encoder.head.0.weight", "encoder.body.0.body.0.weight", "encoder.body.1.body.0.weight", "qkv_proj.weight")
-"""Without one of these the file looks like another architecture, or a smaller one with something left over."""
+"""Without one of these the file looks like another architecture, or a smaller one with unknown tensors."""
 
 
 @pytest.mark.parametrize("name", STATE)
-def test_missing_tensor(name: str, tmp_path: Path) -> None:
+def test_a_missing_tensor_is_refused(name: str, tmp_path: Path) -> None:
     message = refusal_of(rewritten(tmp_path, name, None))
     assert f"tensor {name} is missing" in message or name.endswith(COUNTED)
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    "change",
     [
         lambda tensor: torch.cat([tensor, tensor[:1]]),
         lambda tensor: tensor[:0],
@@ -116,31 +117,31 @@ def test_missing_tensor(name: str, tmp_path: Path) -> None:
     ],
     ids=["longer", "empty", "rank-lower", "scalar", "rank-higher", "integer", "complex", "sparse", "meta"],
 )
-def test_tensor_that_does_not_fit(spoil: Callable[[Tensor], Tensor], tmp_path: Path) -> None:
+def test_a_tensor_that_does_not_fit_is_refused(change: Callable[[Tensor], Tensor], tmp_path: Path) -> None:
     for name, tensor in STATE.items():
-        refusal_of(rewritten(tmp_path, name, spoil(tensor)))
+        refusal_of(rewritten(tmp_path, name, change(tensor)))
 
 
 @pytest.mark.parametrize("name", ["encoder.tail.0.weight", "conv0.extra", "conv2.o_proj1.weight", "two\nlines"])
-def test_unknown_tensor(name: str, tmp_path: Path) -> None:
+def test_an_unknown_tensor_is_refused(name: str, tmp_path: Path) -> None:
     assert "unknown tensor" in refusal_of(rewritten(tmp_path, name, torch.zeros(3)))
 
 
 @pytest.mark.parametrize("name", ["swinir", "SRONet", "srno", "two\nlines", ""])
-def test_unknown_architecture_name(name: str, tmp_path: Path) -> None:
+def test_an_unknown_architecture_name_is_refused(name: str, tmp_path: Path) -> None:
     content = public_content(small())
     content["model"]["name"] = name
     assert f"a checkpoint of {name!r}" in refusal_of(write_public(content, tmp_path / "other.pth"))
 
 
 @pytest.mark.parametrize("name", ["edsr", "rdn", "liif", "lte", "lte-fast", "metasr"])
-def test_name_of_another_architecture(name: str, tmp_path: Path) -> None:
+def test_the_name_of_another_architecture_is_refused(name: str, tmp_path: Path) -> None:
     content = public_content(small())
     content["model"]["name"] = name
     assert name in refusal_of(write_public(content, tmp_path / "other.pth"))
 
 
-def test_wrong_encoder(tmp_path: Path) -> None:
+def test_an_unknown_encoder_is_refused(tmp_path: Path) -> None:
     content = public_content(small())
     state = content["model"]["sd"]
     content["model"]["sd"] = {name.replace("encoder.head", "encoder.patch_embed"): state[name] for name in state}
@@ -166,5 +167,5 @@ def test_wrong_encoder(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_other_content(content: object, tmp_path: Path) -> None:
+def test_other_content_is_refused(content: object, tmp_path: Path) -> None:
     assert "not a public checkpoint" in refusal_of(write_public(content, tmp_path / "other.pth"))

@@ -1,4 +1,4 @@
-"""Commands under test leave nothing in the user's own cache."""
+"""Redirect the cache, so that the tests write nothing into the user's cache."""
 
 from pathlib import Path
 
@@ -6,5 +6,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def temporary_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

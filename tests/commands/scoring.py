@@ -35,7 +35,7 @@ def run_json(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> Any:
 
 
 def make_set(folder: Path, *sizes: tuple[int, int]) -> Path:
-    """A set folder with smooth but not trivial pictures of (height, width)."""
+    """Make a set folder of smooth random pictures of (height, width)."""
     (folder / "HR").mkdir(parents=True)
     for index, (height, width) in enumerate(sizes):
         coarse = np.random.default_rng(index).integers(0, 256, (height // 4, width // 4, 3), dtype=np.uint8)
@@ -44,8 +44,8 @@ def make_set(folder: Path, *sizes: tuple[int, int]) -> Path:
     return folder
 
 
-def gentle_model(name: str = "edsr", *, seed: int = 0) -> Model:
-    """A small model in fp32 whose answer is near the bilinear one, so that a PSNR shows the least difference."""
+def near_bilinear_model(name: str = "edsr", *, seed: int = 0) -> Model:
+    """A small fp32 model whose output is close to bilinear, so that small differences show in the PSNR."""
     model = random_model(CONFIGS[name], seed=seed, dtype=torch.float32)
     with torch.no_grad():
         model.projection.rgb.weight.mul_(0.05)

@@ -1,11 +1,11 @@
-"""srno bench: every form of every model, beside what it costs and what the paper measured."""
+"""srno bench: times of every form of every model, with cost and the paper's times."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from commands.scoring import gentle_model, make_set, run, run_json, write_model, write_rival
+from commands.scoring import make_set, near_bilinear_model, run, run_json, write_model, write_rival
 from srno.config import preset
 from srno.evaluation.forms import forms_of
 from srno.reproduce.published import load_published, paper_name
@@ -13,7 +13,7 @@ from srno.reproduce.published import load_published, paper_name
 
 def test_every_form_is_timed_and_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = make_set(tmp_path / "set", (48, 56), (40, 40))
-    model = write_model(gentle_model(), tmp_path / "srno.safetensors")
+    model = write_model(near_bilinear_model(), tmp_path / "srno.safetensors")
     fixed = write_rival("edsr-x2", tmp_path / "x2.safetensors")
     tokens = ("bench", model, fixed, "--data", data, "--scales", "2,3", "--repeats", "2", "--threads", "1")
     content = run_json(capsys, *tokens, "--out", tmp_path / "bench")
@@ -34,7 +34,7 @@ def test_every_form_is_timed_and_measured(tmp_path: Path, capsys: pytest.Capture
     assert "quadrature: the engine, integrals from 16384 output pixels" in table
 
 
-def test_the_papers_times_stand_beside_the_papers_models() -> None:
+def test_forms_are_matched_to_the_papers_methods() -> None:
     published = load_published()
     names = {
         (name, form): paper_name(preset(name), form, published)
@@ -56,11 +56,11 @@ def test_the_papers_times_stand_beside_the_papers_models() -> None:
     [
         (("nobody",), "no model 'nobody'"),
         (("light", "--repeats", "0"), "--repeats 0"),
-        (("edsr/x2", "--scales", "3"), "cannot do any of the --scales"),
+        (("edsr/x2", "--scales", "3"), "supports none of the --scales"),
         (("light", "--scales", "999"), "too small"),
     ],
 )
-def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str], tokens: tuple[str, ...], words: str) -> None:
+def test_wrong_use_is_a_one_line_error(capsys: pytest.CaptureFixture[str], tokens: tuple[str, ...], words: str) -> None:
     code, out, err = run(capsys, "bench", *tokens)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err

@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from commands.scoring import gentle_model, make_set, run, run_json, write_model, write_rival
+from commands.scoring import make_set, near_bilinear_model, run, run_json, write_model, write_rival
 
 
-def test_one_table_with_the_best_in_bold_and_paired_differences(
+def test_the_table_has_the_best_in_bold_and_paired_differences(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = make_set(tmp_path / "Tiny", (40, 44), (48, 40))
-    model = write_model(gentle_model(), tmp_path / "ours.safetensors")
+    model = write_model(near_bilinear_model(), tmp_path / "ours.safetensors")
     fixed = write_rival("edsr-x2", tmp_path / "x2.safetensors")
     tokens = ("compare", model, "bicubic", f"EDSR={fixed}", "--data", data, "--scales", "2,3")
     code, out, err = run(capsys, *tokens, "--out", tmp_path / "table")
     assert code == 0, err
     rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in out.splitlines() if "|" in line}
     assert set(rows) == {"model", "---", "ours", "bicubic", "EDSR"}
-    assert rows["EDSR"][3].strip() == "–"  # a network for ×2 has no answer at ×3
+    assert rows["EDSR"][3].strip() == "–"  # a network for ×2 has no result at ×3
     assert re.fullmatch(r"[+-]\d+\.\d{3} ± \d+\.\d{3}", rows["bicubic"][2])
     best = max(rows[name][0].strip("*") for name in ("ours", "bicubic", "EDSR"))
     bold = [name for name in rows if rows[name][0].startswith("**")]
@@ -37,9 +37,9 @@ def test_one_table_with_the_best_in_bold_and_paired_differences(
     )
 
 
-def test_models_of_the_same_name_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_of_the_same_name_are_listed_by_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = make_set(tmp_path / "set", (40, 44))
-    paths = [write_model(gentle_model(seed=seed), tmp_path / f"{seed}" / "best.safetensors") for seed in (0, 1)]
+    paths = [write_model(near_bilinear_model(seed=seed), tmp_path / f"{seed}" / "best.safetensors") for seed in (0, 1)]
     (content,) = run_json(capsys, "compare", *paths, "--data", data)
     assert [model["model"] for model in content["models"]] == [str(path) for path in paths]
     code, _, err = run(capsys, "compare", paths[0], paths[0], "--data", data)
@@ -49,7 +49,7 @@ def test_models_of_the_same_name_are_told_apart(tmp_path: Path, capsys: pytest.C
 
 def test_the_panel_shows_the_boxes_and_every_close_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = make_set(tmp_path / "set", (64, 80), (60, 60))
-    model = write_model(gentle_model(), tmp_path / "ours.safetensors")
+    model = write_model(near_bilinear_model(), tmp_path / "ours.safetensors")
     panel = tmp_path / "figures" / "panel.png"
     tokens = ("compare", "bicubic", model, "--data", data, "--scales", "2", "--panel", panel, "--scale", "4")
     code, _, err = run(capsys, *tokens, "--picture", "0", "--boxes", "8,8,28,28;40,30,28,14")
@@ -79,7 +79,7 @@ def test_the_panel_shows_the_boxes_and_every_close_up(tmp_path: Path, capsys: py
         (("bicubic", "b=bicubic", "--panel", "p.png", "--scale", "30"), "too small"),
     ],
 )
-def test_mistakes_are_one_line(
+def test_wrong_use_is_a_one_line_error(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

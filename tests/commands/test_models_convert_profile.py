@@ -7,16 +7,19 @@ from pathlib import Path
 import pytest
 import torch
 
+import srno
 from checkpoints.public_layout import public_content, write_public
 from commands.scoring import run
 from small_models import CONFIGS, random_model
 from srno.checkpoints.catalogue import load
 
+WEIGHTS = Path(srno.__file__).parent / "weights"
+
 
 @pytest.mark.parametrize(
     ("preset", "parameters", "flops"), [("edsr-baseline", 2_015_299, 65.8), ("rdn", 22_768_835, 745.6)]
 )
-def test_profile_gives_the_papers_numbers(
+def test_profile_equals_the_papers_numbers(
     capsys: pytest.CaptureFixture[str], preset: str, parameters: int, flops: float
 ):
     code, out, _ = run(capsys, "profile", preset, "--json")
@@ -47,13 +50,13 @@ def test_profile_table_has_every_part(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(
     "tokens", [("profile", "no-such"), ("profile", "light", "--input", "12"), ("profile", "light", "--x")]
 )
-def test_wrong_use_is_one_line_and_code_2(capsys: pytest.CaptureFixture[str], tokens: tuple[str, ...]):
+def test_wrong_use_is_a_one_line_error(capsys: pytest.CaptureFixture[str], tokens: tuple[str, ...]):
     code, out, err = run(capsys, *tokens)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
 
 
-def test_convert_and_load(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+def test_a_converted_checkpoint_loads_with_the_same_weights(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     model = random_model(next(iter(CONFIGS.values())), seed=1, dtype=torch.float32)
     write_public(public_content(model), tmp_path / "public.pth")
     code, out, err = run(capsys, "convert", tmp_path / "public.pth", tmp_path / "ours.safetensors")
@@ -64,7 +67,7 @@ def test_convert_and_load(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     assert run(capsys, "convert", tmp_path / "public.pth", tmp_path / "ours.safetensors")[0] == 2
 
 
-class Evil:
+class MaliciousPickle:
     def __init__(self, marker: Path) -> None:
         self.marker = marker
 
@@ -72,12 +75,12 @@ class Evil:
         return (Path.touch, (self.marker,))
 
 
-@pytest.mark.parametrize("kind", ["evil", "truncated", "text", "missing"])
-def test_convert_refuses_and_leaves_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path, kind: str):
+@pytest.mark.parametrize("kind", ["malicious", "truncated", "text", "missing"])
+def test_convert_refuses_bad_files_and_writes_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path, kind: str):
     source, target = tmp_path / "public.pth", tmp_path / "ours.safetensors"
     content = public_content(random_model(next(iter(CONFIGS.values())), seed=1, dtype=torch.float32))
-    if kind == "evil":
-        source.write_bytes(pickle.dumps({"model": Evil(tmp_path / "marker")}))
+    if kind == "malicious":
+        source.write_bytes(pickle.dumps({"model": MaliciousPickle(tmp_path / "marker")}))
     elif kind == "truncated":
         write_public(content, source)
         source.write_bytes(source.read_bytes()[:-1000])
@@ -95,7 +98,8 @@ def test_models_lists_what_is_shipped(capsys: pytest.CaptureFixture[str]):
     code, out, _ = run(capsys, "models", "--json")
     rows = json.loads(out)
     assert code == 0
-    assert {row["name"] for row in rows if row["default"]} <= {"light"}
+    assert {row["name"] for row in rows} == {path.stem for path in WEIGHTS.glob("*.safetensors")}
+    assert [row["name"] for row in rows if row["default"]] == ["light"]
     for row in rows:
         assert row["parameters"] == sum(p.numel() for p in load(row["name"]).parameters())
         assert row["card"]["licence"] != "unknown"

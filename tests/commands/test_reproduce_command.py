@@ -1,4 +1,4 @@
-"""srno reproduce: the paper's numbers beside ours where there are any, and commands where there are none."""
+"""srno reproduce: the paper's numbers beside ours, and commands for the missing ones."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from commands.scoring import gentle_model, make_set, run, run_json, write_model, write_rival
+from commands.scoring import make_set, near_bilinear_model, run, run_json, write_model, write_rival
 from srno.config import preset
 from srno.evaluation.forms import load_or_build
 
@@ -21,7 +21,7 @@ def table_of(text: str, title: str) -> dict[str, list[str]]:
 
 
 def write_preset(name: str, path: Path) -> Path:
-    """A preset at full size with weights that make it harmless."""
+    """Write a preset at full size with small weights, so that its output is finite."""
     model = load_or_build(name, "cpu")
     with torch.no_grad():
         for parameter in model.parameters():
@@ -29,7 +29,7 @@ def write_preset(name: str, path: Path) -> Path:
     return write_model(model, path)
 
 
-def test_table3_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table3_is_close_to_the_paper(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "reproduce", "table3")
     assert code == 0
     rows = table_of(out, "**Table 3")
@@ -40,7 +40,7 @@ def test_table3_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
             assert ours == pytest.approx(theirs, abs=tolerance + 0.05), method
 
 
-def test_without_anything_a_table_has_the_papers_numbers_and_says_how_to_get_ours(
+def test_an_empty_table_has_the_papers_numbers_and_the_commands_for_ours(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -64,7 +64,7 @@ def test_checkpoints_fill_their_rows(tmp_path: Path, capsys: pytest.CaptureFixtu
         "SRNO (-w)": write_preset("edsr-baseline-w", folder / "w.safetensors"),
         "LTE": write_preset("lte/edsr-baseline", folder / "a-run" / "last.safetensors"),
     }
-    own = write_model(gentle_model(), folder / "own.safetensors")
+    own = write_model(near_bilinear_model(), folder / "own.safetensors")
     (folder / "broken.safetensors").write_bytes(b"12345678{")
     tokens = ("--data", tmp_path / "data", "--checkpoints", folder)
     code, out, err = run(capsys, "reproduce", "table4", *tokens)
@@ -79,18 +79,18 @@ def test_checkpoints_fill_their_rows(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert f"- {method}: {path}" in out
     assert rows["LTE+"][0].split(" / ")[1] == rows["LTE"][0].split(" / ")[1]
     assert rows["SRNO"] == ["33.83 / –", "30.50 / –", "28.79 / –", "26.55 / –", "25.05 / –", "149 / –"]
-    assert rows["own (ours alone)"][0].startswith("– / ")
+    assert rows["own (not in the paper)"][0].startswith("– / ")
     assert rows["Bicubic"][0].startswith("30.24 / ")
-    assert f"own (ours alone): {own}" in out
-    assert set(table_of(out, "– Mine**")) - {"method", "---"} == {*paths, "LTE+", "Bicubic", "own (ours alone)"}
-    # one that is a row elsewhere, or a second for the same row, is not dropped
+    assert f"own (not in the paper): {own}" in out
+    assert set(table_of(out, "– Mine**")) - {"method", "---"} == {*paths, "LTE+", "Bicubic", "own (not in the paper)"}
+    # a checkpoint of another table, or a second one for a row, is not dropped
     table2 = run(capsys, "reproduce", "table2", *tokens)[1]
-    assert {"w (ours alone)", "a-run (ours alone)"} <= set(table_of(table2, "– Set14**"))
+    assert {"w (not in the paper)", "a-run (not in the paper)"} <= set(table_of(table2, "– Set14**"))
     assert "--preset edsr-baseline-l " in out
     assert "--preset edsr-baseline-w " not in out
 
 
-def test_times_come_from_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_are_read_from_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
     saved = {"rows": [{"method": "LTE+", "milliseconds_mean": 1234.5}, {"method": None, "milliseconds_mean": 1}]}
     (tmp_path / "bench.json").write_text(json.dumps(saved))
@@ -106,9 +106,7 @@ def test_times_come_from_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "--bench" in err
 
 
-def test_sequential_sampling_is_told_from_the_run_or_the_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sequential_sampling_is_read_from_the_runs_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_folder = tmp_path / "found" / "second"
     write_preset("edsr-baseline", run_folder / "best.safetensors")
     (run_folder / "config.json").write_text(json.dumps({"sampling": "sequential"}))
@@ -128,11 +126,11 @@ def test_sequential_sampling_is_told_from_the_run_or_the_name(
     ("figure", "rows", "tiles"),
     [("fig-zero-shot", 2, 4), ("fig-fractional", 2, 4), ("fig-sampling", 1, 4), ("fig-lifting", 1, 3)],
 )
-def test_figures_are_drawn_from_what_is_given(
+def test_figures_have_a_framed_close_up_per_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], figure: str, rows: int, tiles: int
 ) -> None:
     data = make_set(tmp_path / "set", (150, 160), (160, 180))
-    ours = write_model(gentle_model(), tmp_path / "ours.safetensors")
+    ours = write_model(near_bilinear_model(), tmp_path / "ours.safetensors")
     liif = write_rival("liif", tmp_path / "liif.safetensors")
     pictures = [token for i in range(rows) for token in ("--picture", data / "HR" / f"{i}.png")]
     tokens = (*pictures, "--model", f"SRNO={ours}", "--model", f"LIIF={liif}", "--out", tmp_path / "f.png")
@@ -157,7 +155,7 @@ def test_figures_are_drawn_from_what_is_given(
         (("table9",), "table9"),
     ],
 )
-def test_mistakes_are_one_line(
+def test_wrong_use_is_an_error_that_names_the_value(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -170,7 +168,7 @@ def test_mistakes_are_one_line(
     assert words in err
 
 
-def test_every_row_of_the_paper_is_a_preset_here() -> None:
+def test_every_row_of_the_paper_is_a_preset() -> None:
     from srno.reproduce.published import load_published
 
     for names in load_published().methods.values():

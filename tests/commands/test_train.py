@@ -26,11 +26,11 @@ SYSTEMS = (
     "edsr/x2",
     "edsr/x4",
 )
-OF_FIXED_SCALE = {f"{family}/x{scale}": scale for family in ("edsr", "rdn") for scale in (2, 3, 4)}
+FIXED_SCALES = {f"{family}/x{scale}": scale for family in ("edsr", "rdn") for scale in (2, 3, 4)}
 
 
 @pytest.fixture(autouse=True)
-def own_picture_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def temporary_picture_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
@@ -61,8 +61,8 @@ def run(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[int, s
     return code, out, err
 
 
-def test_the_promised_command(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
-    """Preset, data, out and minutes are all that is needed; everything else has a default."""
+def test_preset_data_out_and_minutes_are_enough(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
+    """All other flags have defaults; those given here only keep the run short."""
     size = ("--stages", "8x2x16", "--hold-out", "1", "--validation-pixels", "2500")
     code, out, err = run(
         capsys, "--preset", "light", "--data", data, "--out", tmp_path / "run", "--minutes", "0.02", *size
@@ -79,7 +79,7 @@ def test_the_promised_command(capsys: pytest.CaptureFixture[str], data: Path, tm
 
 @pytest.mark.parametrize("preset", SYSTEMS)
 def test_every_system_trains(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path, preset: str):
-    scale = OF_FIXED_SCALE.get(preset)
+    scale = FIXED_SCALES.get(preset)
     scales = ("--r-min", str(scale), "--r-max", str(scale)) if scale else ()
     code, _, err = run(capsys, "--preset", preset, "--data", data, "--out", tmp_path / "run", *TWO_STEPS, *scales)
     assert code == 0, err
@@ -88,20 +88,20 @@ def test_every_system_trains(capsys: pytest.CaptureFixture[str], data: Path, tmp
     assert load(tmp_path / "run" / "last.safetensors").config == PRESETS[preset]
 
 
-def test_a_network_of_one_scale_wants_to_be_told(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
+def test_a_fixed_scale_network_needs_its_scale_as_flags(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
     code, _, err = run(capsys, "--preset", "edsr/x3", "--data", data, "--out", tmp_path / "run", *TWO_STEPS)
     assert (code, err.count("\n")) == (2, 1)  # before any picture is read
     assert "--r-min 3 --r-max 3" in err
 
 
-def test_several_folders(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
+def test_data_takes_several_folders(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
     more = make_pictures(tmp_path / "more", 1)
     code, _, err = run(capsys, "--data", data, more, "--out", tmp_path / "run", *TWO_STEPS)
     assert code == 0, err
     assert Run(tmp_path / "run").config().data == (data.resolve(), more.resolve())
 
 
-def test_growing_by_init(capsys: pytest.CaptureFixture[str], data: Path, trained: Path, tmp_path: Path):
+def test_init_grows_a_smaller_model(capsys: pytest.CaptureFixture[str], data: Path, trained: Path, tmp_path: Path):
     flags = ("--preset", "edsr-baseline", "--init", trained / "best.safetensors", "--data", data, *TWO_STEPS)
     code, _, err = run(capsys, *flags, "--out", tmp_path / "run")
     assert code == 0, err
@@ -111,7 +111,7 @@ def test_growing_by_init(capsys: pytest.CaptureFixture[str], data: Path, trained
     assert not (tmp_path / "other").exists()
 
 
-def test_resuming_with_a_larger_budget(capsys: pytest.CaptureFixture[str], trained: Path):
+def test_a_run_resumes_with_a_larger_budget(capsys: pytest.CaptureFixture[str], trained: Path):
     code, _, err = run(capsys, "--resume", trained, "--steps", "3", "--device", "cpu", "--threads", "1")
     assert code == 0, err
     assert "resuming at step 2" in err
@@ -122,8 +122,8 @@ def test_resuming_with_a_larger_budget(capsys: pytest.CaptureFixture[str], train
     assert "done after 3 steps" in err
 
 
-def test_a_resumed_config_is_the_same_to_the_last_digit(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
-    """Fractions, nothing at all and several folders survive the way through the file and the flags."""
+def test_a_resumed_config_is_identical(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
+    """Fractions and None are preserved by config.json and by the flags."""
     flags = ("--recipe", "paper", "--stages", "8x2x16", "--accumulate", "2", "--steps", "1", "--device", "cpu")
     assert run(capsys, "--data", data, "--out", tmp_path / "run", *flags)[0] == 0
     before = Run(tmp_path / "run").config()
@@ -132,13 +132,13 @@ def test_a_resumed_config_is_the_same_to_the_last_digit(capsys: pytest.CaptureFi
     assert Run(tmp_path / "run").config() == before
 
 
-def test_plot(capsys: pytest.CaptureFixture[str], trained: Path):
+def test_plot_writes_curves(capsys: pytest.CaptureFixture[str], trained: Path):
     code, out, _ = run(capsys, "--plot", trained)
     assert (code, out) == (0, f"{trained / 'curves.png'}\n")
     assert (trained / "curves.png").stat().st_size > 10_000
 
 
-def test_tensorboard(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
+def test_tensorboard_writes_events(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
     pytest.importorskip("tensorboard")
     code, _, err = run(capsys, "--data", data, "--out", tmp_path / "run", *TWO_STEPS, "--tensorboard")
     assert code == 0, err
@@ -170,7 +170,7 @@ def test_tensorboard(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: P
         (("--plot", "NEW"), "no log.jsonl"),
     ],
 )
-def test_mistakes_are_one_line_and_leave_nothing(
+def test_wrong_use_is_a_one_line_error_and_writes_nothing(
     capsys: pytest.CaptureFixture[str], data: Path, trained: Path, tmp_path: Path, tokens: tuple[str, ...], named: str
 ):
     places = {"DATA": data, "RUN": trained, "NEW": tmp_path / "new", "FILE": tmp_path / "a file"}
@@ -190,8 +190,8 @@ def test_help_needs_no_torch():
     assert "--checkpoint-minutes" in done.stdout
 
 
-def test_a_process_of_its_own(data: Path, tmp_path: Path):
-    """`python -m srno train`, with all that a log line says."""
+def test_a_log_line_has_the_documented_keys(data: Path, tmp_path: Path):
+    """Runs `python -m srno train` in a separate process."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     begun = time.monotonic()
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""srno upscale: what is asked, where it goes, what is told, and how it ends."""
+"""srno upscale: inputs, outputs, messages and exit codes."""
 
 import json
 import os
@@ -42,35 +42,35 @@ def pictures(folder: Path) -> set[str]:
     }
 
 
-BEFORE = {"a.png", "tree/b.png", "tree/below/c.png"}
+SOURCES = {"a.png", "tree/b.png", "tree/below/c.png"}
 
 
-def test_beside_the_input_and_silent(here: Path, capsys: Capture):
+def test_the_result_is_beside_the_input_and_nothing_is_printed(here: Path, capsys: Capture):
     assert up(capsys, "a.png", "-s", "1.5") == (0, "", "")
-    assert pictures(here) == BEFORE | {"a_1.5x.png"}
+    assert pictures(here) == SOURCES | {"a_1.5x.png"}
 
 
 def test_the_tree_is_kept(here: Path, capsys: Capture):
     assert up(capsys, "tree", "-r", "-o", "out")[0] == 0
-    assert pictures(here) == BEFORE | {"out/b.png", "out/below/c.png"}
+    assert pictures(here) == SOURCES | {"out/b.png", "out/below/c.png"}
 
 
-def test_folders_are_not_entered_unless_asked(here: Path, capsys: Capture):
+def test_subfolders_are_left_out_without_r(here: Path, capsys: Capture):
     assert up(capsys, "tree", "-o", "out")[0] == 0
-    assert pictures(here) == BEFORE | {"out/b.png"}
+    assert pictures(here) == SOURCES | {"out/b.png"}
 
 
 @pytest.mark.parametrize(
     "tokens", [["-i", "a.png", "-i", "tree/b.png"], ["a.png", "-i", "tree/b.png"], ["-i", "a.png", "tree/b.png"]]
 )
-def test_i_is_a_synonym(here: Path, capsys: Capture, tokens: list[str]):
+def test_i_is_the_same_as_an_input_without_it(here: Path, capsys: Capture, tokens: list[str]):
     assert up(capsys, *tokens, "-o", "out/")[0] == 0
-    assert pictures(here) == BEFORE | {"out/a.png", "out/b.png"}
+    assert pictures(here) == SOURCES | {"out/a.png", "out/b.png"}
 
 
-def test_patterns_and_templates(here: Path, capsys: Capture):
+def test_patterns_are_expanded_and_templates_filled_in(here: Path, capsys: Capture):
     assert up(capsys, "tree/**/*.png", "-s", "2x3", "-o", "out/{stem}_{scale}_{width}.{ext}")[0] == 0
-    assert pictures(here) == BEFORE | {"out/b_2x3_16.png", "out/below/c_2x3_16.png"}
+    assert pictures(here) == SOURCES | {"out/b_2x3_16.png", "out/below/c_2x3_16.png"}
 
 
 def test_existing_files_are_refused_before_any_work(here: Path, capsys: Capture):
@@ -79,45 +79,45 @@ def test_existing_files_are_refused_before_any_work(here: Path, capsys: Capture)
     code, out, err = up(capsys, "a.png", "tree/b.png")
     assert (code, out) == (2, "")
     assert err == "srno: a_2x.png exists; choose --skip-existing or --overwrite\n"
-    assert pictures(here) == BEFORE | {"a_2x.png"}
+    assert pictures(here) == SOURCES | {"a_2x.png"}
     assert (here / "a_2x.png").stat().st_mtime_ns == stamp
 
 
-def test_overwrite_replaces(here: Path, capsys: Capture):
+def test_overwrite_replaces_existing_files(here: Path, capsys: Capture):
     (here / "a_2x.png").write_bytes(b"old")
     assert up(capsys, "a.png", "--overwrite")[0] == 0
     assert pillow((here / "a_2x.png").read_bytes()).size == (16, 12)
 
 
-def test_a_second_run_finishes_the_folder(here: Path, capsys: Capture):
-    (here / "a_2x.png").write_bytes(b"done before")
+def test_skip_existing_writes_only_what_is_missing(here: Path, capsys: Capture):
+    (here / "a_2x.png").write_bytes(b"earlier result")
     assert up(capsys, ".", "-r", "--skip-existing")[0] == 0
-    assert (here / "a_2x.png").read_bytes() == b"done before"
-    assert pictures(here) == BEFORE | {"a_2x.png", "tree/b_2x.png", "tree/below/c_2x.png"}
+    assert (here / "a_2x.png").read_bytes() == b"earlier result"
+    assert pictures(here) == SOURCES | {"a_2x.png", "tree/b_2x.png", "tree/below/c_2x.png"}
     code, out, _ = up(capsys, ".", "-r", "--skip-existing", "--json")
     lines = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert [line["status"] for line in lines] == ["skipped"] * 3
-    assert pictures(here) == BEFORE | {"a_2x.png", "tree/b_2x.png", "tree/below/c_2x.png"}
+    assert pictures(here) == SOURCES | {"a_2x.png", "tree/b_2x.png", "tree/below/c_2x.png"}
 
 
-def test_earlier_results_are_left_out_and_told_of(here: Path, capsys: Capture):
+def test_earlier_results_are_left_out_and_reported(here: Path, capsys: Capture):
     assert up(capsys, "a.png")[0] == 0
     code, _, err = up(capsys, ".", "-s", "3", "-v")
     assert code == 0
     assert "a_2x.png; with -o FOLDER" in err
-    assert pictures(here) == BEFORE | {"a_2x.png", "a_3x.png"}
-    assert up(capsys, "a_2x.png")[0] == 0  # unless it is meant
+    assert pictures(here) == SOURCES | {"a_2x.png", "a_3x.png"}
+    assert up(capsys, "a_2x.png")[0] == 0  # a file that is named is enlarged
     assert "a_2x_2x.png" in pictures(here)
 
 
-def test_results_inside_the_source_folder_are_no_sources(here: Path, capsys: Capture):
+def test_results_inside_the_source_folder_are_not_sources(here: Path, capsys: Capture):
     for _ in range(2):
         assert up(capsys, ".", "-r", "-o", "large", "--overwrite")[0] == 0
-    assert pictures(here) == BEFORE | {"large/a.png", "large/tree/b.png", "large/tree/below/c.png"}
+    assert pictures(here) == SOURCES | {"large/a.png", "large/tree/b.png", "large/tree/below/c.png"}
 
 
-def test_two_sources_never_share_a_result(here: Path, capsys: Capture):
+def test_two_sources_with_the_same_result_are_refused(here: Path, capsys: Capture):
     (here / "tree/a.png").write_bytes((here / "a.png").read_bytes())
     code, _, err = up(capsys, "a.png", "tree/a.png", "-o", "out", "--overwrite")
     assert code == 2
@@ -125,7 +125,7 @@ def test_two_sources_never_share_a_result(here: Path, capsys: Capture):
     assert not (here / "out").exists()
 
 
-def test_a_suffix_tells_sources_of_one_name_apart(here: Path, capsys: Capture):
+def test_sources_of_the_same_stem_get_different_names(here: Path, capsys: Capture):
     folder = here / "same"
     folder.mkdir()
     for name in ("b.gif", "b.bmp", "b.png", "c.gif"):
@@ -133,7 +133,7 @@ def test_a_suffix_tells_sources_of_one_name_apart(here: Path, capsys: Capture):
     assert up(capsys, "same", "-o", "out/big_{stem}.{ext}")[0] == 0
     assert pictures(here / "out") == {"big_b.png", "big_b_gif.png", "big_b_bmp.png", "big_c.png"}
     results = {"b_2x.png", "b_gif_2x.png", "b_bmp_2x.png", "c_2x.png"}
-    for _ in range(2):  # results beside their sources are none themselves
+    for _ in range(2):  # results beside their sources are not sources
         assert up(capsys, "same", "--skip-existing")[0] == 0
         assert pictures(folder) == {"b.gif", "b.bmp", "b.png", "c.gif"} | results
 
@@ -152,7 +152,7 @@ def test_a_suffix_tells_sources_of_one_name_apart(here: Path, capsys: Capture):
         (["a.png", "--fit", "squeeze", "--size", "9x9"], "contain"),
         (["a.png", "-q", "101"], "--quality 101"),
         (["a.png", "-f", "jxl"], "--format 'jxl'"),
-        (["a.png", "-o", "b.jxl"], ".jxl is no known format"),
+        (["a.png", "-o", "b.jxl"], ".jxl is not a known format"),
         (["a.png", "-o", "b.png", "-f", "tiff"], "contradict"),
         (["a.png", "tree/b.png", "-o", "b.png"], "several pictures"),
         (["a.png", "tree/b.png", "-o", "-"], "several pictures"),
@@ -166,16 +166,16 @@ def test_a_suffix_tells_sources_of_one_name_apart(here: Path, capsys: Capture):
         (["a.png", "--width", "wide"], "wide"),
     ],
 )
-def test_wrong_use_is_one_line_and_code_2(here: Path, capsys: Capture, tokens: list[str], words: str):
+def test_wrong_use_is_a_one_line_error(here: Path, capsys: Capture, tokens: list[str], words: str):
     code, out, err = up(capsys, *tokens)
     assert (code, out) == (2, "")
     assert err.startswith("srno: ")
     assert err.count("\n") == 1
     assert words in err
-    assert pictures(here) == BEFORE
+    assert pictures(here) == SOURCES
 
 
-def test_a_model_that_is_not_there(here: Path, capsys: Capture):
+def test_a_missing_model_is_a_one_line_error(here: Path, capsys: Capture):
     code, out, err = call(capsys, "a.png", "-m", "no-such")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "no model 'no-such'" in err
@@ -202,7 +202,7 @@ def test_json_is_one_object_per_picture_and_nothing_else(here: Path, capsys: Cap
     assert err == f"srno: bad.png: {second['error']}\n2 written, 1 failed\n"
 
 
-def test_verbose_tells_the_size_before_the_work(here: Path, capsys: Capture):
+def test_verbose_prints_sizes_before_results(here: Path, capsys: Capture):
     code, out, err = up(capsys, "a.png", "tree/b.png", "-v", "--height", "50")
     assert (code, out) == (0, "")
     lines = err.splitlines()
@@ -213,7 +213,7 @@ def test_verbose_tells_the_size_before_the_work(here: Path, capsys: Capture):
     assert lines[-1] == "2 written"
 
 
-def test_what_one_might_not_expect_is_told(here: Path, capsys: Capture):
+def test_left_out_frames_and_reduced_sides_are_reported(here: Path, capsys: Capture):
     frames = [pillow(png(noise(6, 8, 3, seed=seed))) for seed in range(3)]
     for name in ("moving.gif", "moving.webp", "moving.png", "pages.tif"):
         frames[0].save(here / name, save_all=True, append_images=frames[1:])
@@ -224,7 +224,7 @@ def test_what_one_might_not_expect_is_told(here: Path, capsys: Capture):
     assert "srno: a.png: height reduced by a bicubic filter" in up(capsys, "a.png", "-s", "2x0.5")[2]
 
 
-def test_options_reach_the_operator(here: Path, capsys: Capture):
+def test_ensemble_and_integral_change_the_result(here: Path, capsys: Capture):
     write_tiny(here / "noisy.safetensors", strength=0.3)
     ways = {
         "plain": [],
@@ -247,19 +247,19 @@ def test_an_unwritable_folder_is_one_failure(here: Path, capsys: Capture):
     assert err.count("\n") == 1
 
 
-# In a process of its own
+# In a separate process
 
 
-def test_standard_input_to_standard_output(here: Path):
+def test_standard_input_is_written_to_standard_output(here: Path):
     done = spawn("-", "-s", "2.5", "-m", "tiny.safetensors", input=(here / "a.png").read_bytes(), cwd=here)
     assert (done.returncode, done.stderr) == (0, b"")
     image = pillow(done.stdout)
     assert (image.format, image.size) == ("PNG", (20, 15))
-    assert pictures(here) == BEFORE
+    assert pictures(here) == SOURCES
 
 
 @pytest.mark.parametrize("tokens", [["-s", "2"], ["-o", "out/", "--json"]])
-def test_a_reader_who_goes_away_is_no_accident(here: Path, tokens: list[str]):
+def test_a_closed_standard_output_is_one_line_and_code_130(here: Path, tokens: list[str]):
     command = [sys.executable, "-m", "srno", "upscale", "-", *tokens, "-m", "tiny.safetensors"]
     with subprocess.Popen(command, cwd=here, stdin=-1, stdout=-1, stderr=-1) as process:
         assert process.stdin
@@ -272,13 +272,13 @@ def test_a_reader_who_goes_away_is_no_accident(here: Path, tokens: list[str]):
     assert process.returncode == 130
 
 
-def test_rubbish_on_standard_input_is_one_line(here: Path):
-    done = spawn("-", "-f", "tiff", "-m", "tiny.safetensors", input=b"rubbish", cwd=here)
+def test_invalid_standard_input_is_one_line(here: Path):
+    done = spawn("-", "-f", "tiff", "-m", "tiny.safetensors", input=b"not a picture", cwd=here)
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.decode().startswith("srno: standard input: not a picture")
 
 
-def test_a_terminal_sees_the_size_and_a_bar(here: Path):
+def test_a_terminal_shows_the_size_and_a_bar(here: Path):
     master, slave = pty.openpty()
     command = [sys.executable, "-m", "srno", "upscale", "a.png", "-s", "200", "-m", "tiny.safetensors"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm", "COLUMNS": "100"}
@@ -300,11 +300,11 @@ def test_a_terminal_sees_the_size_and_a_bar(here: Path):
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 4096)
-    except OSError:  # Linux says so when the other end is closed
+    except OSError:  # raised on Linux if the other end is closed
         return b""
 
 
-def test_an_interrupt_leaves_nothing_half_done(here: Path):
+def test_an_interrupt_leaves_no_partial_file(here: Path):
     (here / "large.png").write_bytes(png(noise(300, 300, 3)))
     command = [
         sys.executable,
@@ -320,10 +320,10 @@ def test_an_interrupt_leaves_nothing_half_done(here: Path):
         "-v",
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    # a shell that runs the tests in the background has them, and so their children, ignore Ctrl-C
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    # a shell that runs the tests in the background makes them and their children ignore Ctrl-C
+    restore_interrupt = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(
-        command, cwd=here, stderr=subprocess.PIPE, env=environment, text=True, preexec_fn=heed
+        command, cwd=here, stderr=subprocess.PIPE, env=environment, text=True, preexec_fn=restore_interrupt
     ) as process:
         assert process.stderr
         for line in process.stderr:
@@ -335,4 +335,4 @@ def test_an_interrupt_leaves_nothing_half_done(here: Path):
     assert process.returncode == 130
     assert "interrupted" in rest
     assert "Traceback" not in rest
-    assert pictures(here) == BEFORE | {"large.png", "a_20x.png"}
+    assert pictures(here) == SOURCES | {"large.png", "a_20x.png"}

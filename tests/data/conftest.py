@@ -8,7 +8,7 @@ from PIL import Image
 
 @pytest.fixture(scope="session")
 def make_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Sequence[tuple[int, int]]], Path]:
-    """Writes PNG files of the given (height, width): noise in red and green, the picture's number in blue."""
+    """Write PNG files of the given (height, width): noise in red and green, the picture's number in blue."""
 
     def make(sizes: Sequence[tuple[int, int]]) -> Path:
         folder = tmp_path_factory.mktemp("pictures")

@@ -2,24 +2,24 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srno.data.detail import BLOCK, blocks, detail_map, place_anywhere, place_by_detail
+from srno.data.detail import BLOCK_SIDE, blocks, detail_map, place_anywhere, place_by_detail
 
 
 @given(height=st.integers(1, 70), width=st.integers(1, 70), seed=st.integers(0, 99))
-def test_map_is_the_gradient_summed_over_blocks(height: int, width: int, seed: int) -> None:
+def test_the_map_is_the_gradient_summed_over_blocks(height: int, width: int, seed: int) -> None:
     picture = np.random.default_rng(seed).integers(256, size=(height, width, 3), dtype=np.uint8)
     gray = picture.astype(float).sum(axis=2)
     expected = np.zeros(blocks(height, width))
     for y in range(height - 1):
         for x in range(width - 1):
             length = np.hypot(gray[y + 1, x] - gray[y, x], gray[y, x + 1] - gray[y, x])
-            expected[y // BLOCK, x // BLOCK] += length
+            expected[y // BLOCK_SIDE, x // BLOCK_SIDE] += length
     running = detail_map(picture)
     np.testing.assert_allclose(np.diff(running, prepend=0).reshape(expected.shape), expected, rtol=1e-5, atol=1e-2)
 
 
 @given(height=st.integers(8, 90), width=st.integers(8, 90), seed=st.integers(0, 999), data=st.data())
-def test_every_place_lies_inside(height: int, width: int, seed: int, data: st.DataObject) -> None:
+def test_crops_lie_inside_the_picture(height: int, width: int, seed: int, data: st.DataObject) -> None:
     side = data.draw(st.integers(1, min(height, width)))
     rng = np.random.default_rng(seed)
     picture = rng.integers(256, size=(height, width, 3), dtype=np.uint8)
@@ -31,15 +31,15 @@ def test_every_place_lies_inside(height: int, width: int, seed: int, data: st.Da
         assert 0 <= left <= width - side
 
 
-def test_crops_by_detail_are_those_that_contain_it() -> None:
+def test_crops_placed_by_detail_overlap_its_block() -> None:
     picture = np.full((128, 96, 3), 90, np.uint8)
     picture[70, 50] = 200
     rng = np.random.default_rng(0)
     for _ in range(200):
         top, left = place_by_detail(detail_map(picture), (128, 96), 40, rng)
-        assert top <= 64 + BLOCK
+        assert top <= 64 + BLOCK_SIDE
         assert top + 40 > 64
-        assert left <= 48 + BLOCK
+        assert left <= 48 + BLOCK_SIDE
         assert left + 40 > 48
 
 

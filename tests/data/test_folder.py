@@ -9,7 +9,7 @@ from srno.data.folder import UnreadableError, decode, list_files
 from srno.errors import SRNOError
 
 
-def test_lists_recursively_sorted_each_file_once_through_links(tmp_path: Path) -> None:
+def test_files_are_listed_recursively_sorted_and_once(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     (folder / "sub").mkdir(parents=True)
     for name in ("b.png", "sub/c.png", "a.png", ".hidden.png"):
@@ -24,7 +24,7 @@ def test_lists_recursively_sorted_each_file_once_through_links(tmp_path: Path) -
     assert names == ["a/a.png", "a/b.png", "a/link/d.png", "a/sub/c.png"]
 
 
-def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SRNOError, match="missing is not a folder"):
         list_files([tmp_path / "missing"])
 
@@ -39,13 +39,13 @@ def test_every_8_bit_mode_becomes_rgb(tmp_path: Path, mode: str) -> None:
     assert picture.min() >= 253
 
 
-def test_16_bit_gray_is_scaled_not_cut(tmp_path: Path) -> None:
+def test_16_bit_gray_is_scaled_not_clipped(tmp_path: Path) -> None:
     values = np.array([[0, 257, 128 * 257, 65535]], np.uint16)
     Image.fromarray(values).save(tmp_path / "x.png")
     assert decode(tmp_path / "x.png")[0].tolist() == [[v] * 3 for v in (0, 1, 128, 255)]
 
 
-def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+def test_unreadable_files_give_a_reason(tmp_path: Path) -> None:
     (tmp_path / "text.png").write_text("no picture")
     Image.fromarray(np.random.default_rng(0).integers(256, size=(64, 64, 3), dtype=np.uint8)).save(tmp_path / "cut.png")
     whole = (tmp_path / "cut.png").read_bytes()

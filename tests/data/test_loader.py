@@ -1,3 +1,4 @@
+import pickle
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
+from shared_data import BENCHMARK_SETS
 from srno.data.cache import Cache, open_cache
 from srno.data.dataset import Sample, SampleDataset, usable
 from srno.data.dataset import batches as dataset_batches
@@ -47,7 +49,7 @@ def first(count: int, source: Iterable[Sample]) -> Sample:
 
 
 def pictures_of(batch: Sample) -> list[int]:
-    """Which picture each sample shows: its blue channel says so."""
+    """Number of the picture of each sample, which is stored in its blue channel."""
     return [round((float(blue) + 1) * 127.5) for blue in batch.target[:, 0, 2]]
 
 
@@ -76,14 +78,14 @@ def test_at_factor_1_the_input_is_the_target(cache: Cache) -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_anyones_data_loader_gives_the_same_samples(cache: Cache, workers: int) -> None:
+def test_torch_data_loader_gives_the_same_samples(cache: Cache, workers: int) -> None:
     dataset = SampleDataset(cache, replace(CONFIG, repeat=2), seed=7)
     loader = DataLoader(dataset, batch_size=5, num_workers=workers)
     assert len(loader) == len(dataset) // 5 == 2
     assert_equal(loader, islice(dataset_batches(dataset, batch=5), 2))
 
 
-def test_numbers_beyond_an_epoch_belong_to_later_ones(cache: Cache) -> None:
+def test_sample_numbers_beyond_an_epoch_belong_to_later_epochs(cache: Cache) -> None:
     dataset = SampleDataset(cache, CONFIG, seed=7)
     later = [dataset[len(dataset) + number] for number in range(len(dataset))]
     assert sorted(pictures_of(joined(one_by_one(later)))) == [0, 1, 2, 3, 4]
@@ -106,11 +108,11 @@ def one_by_one(samples: Iterable[Sample]) -> list[Sample]:
     sampling=st.sampled_from(["random", "sequential"]),
     repeat=st.integers(1, 3),
 )
-def test_sample_i_is_the_same_however_it_is_reached(
+def test_sample_i_does_not_depend_on_batch_rank_or_workers(
     cache: Cache, seed: int, start: int, batch: int, world: int, workers: int, sampling: str, repeat: int
 ) -> None:
     config = replace(CONFIG, sampling=sampling, repeat=repeat)
-    alone = first(start + 3 * batch * world, batches(cache, config, seed=seed, batch=1, workers=0))
+    one_by_one_samples = first(start + 3 * batch * world, batches(cache, config, seed=seed, batch=1, workers=0))
     ranks = [
         batches(cache, config, seed=seed, batch=batch, start_sample=start, rank=k, world=world, workers=workers)
         for k in range(world)
@@ -118,7 +120,7 @@ def test_sample_i_is_the_same_however_it_is_reached(
     together = joined(next(rank) for _ in range(3) for rank in ranks)
     for rank in ranks:
         rank.close()
-    assert_equal([together], [Sample(*(array[start:] for array in alone))])
+    assert_equal([together], [Sample(*(array[start:] for array in one_by_one_samples))])
 
 
 def test_seeds_and_epochs_differ(cache: Cache) -> None:
@@ -129,13 +131,13 @@ def test_seeds_and_epochs_differ(cache: Cache) -> None:
 
 
 @pytest.mark.parametrize("repeat", [1, 4])
-def test_every_epoch_visits_every_picture_as_often_as_said(cache: Cache, repeat: int) -> None:
+def test_every_epoch_visits_every_picture_repeat_times(cache: Cache, repeat: int) -> None:
     config = replace(CONFIG, repeat=repeat)
     for epoch in islice(batches(cache, config, seed=3, batch=5 * repeat), 6):
         assert sorted(pictures_of(epoch)) == sorted([0, 1, 2, 3, 4] * repeat)
 
 
-def test_another_batch_and_patch_go_on_with_the_next_sample(cache: Cache) -> None:
+def test_a_changed_batch_continues_with_the_next_sample(cache: Cache) -> None:
     small = list(islice(batches(cache, CONFIG, seed=4, batch=2), 4))
     large = next(batches(cache, replace(CONFIG, points=33), seed=4, batch=7, start_sample=8))
     expected = first(15, batches(cache, CONFIG, seed=4, batch=1))
@@ -143,7 +145,7 @@ def test_another_batch_and_patch_go_on_with_the_next_sample(cache: Cache) -> Non
     np.testing.assert_array_equal(large.cell, expected.cell[8:])
 
 
-def test_small_pictures_are_skipped_or_used_at_what_they_allow(cache: Cache) -> None:
+def test_small_pictures_are_skipped_or_used_at_smaller_factors(cache: Cache) -> None:
     config = SampleConfig(patch=12, points=20, r_max=2.5)
     assert [skipped.path.name for skipped in usable(cache, config).skipped] == [f"00{i}.png" for i in (0, 1, 2, 4)]
     assert set(pictures_of(first(4, batches(cache, config, seed=0, batch=10)))) == {3}
@@ -155,7 +157,7 @@ def test_small_pictures_are_skipped_or_used_at_what_they_allow(cache: Cache) -> 
     assert all((sides[smallest == side] > 13).any() for side in set(smallest.tolist()))
 
 
-def test_impossible_requests_are_named(cache: Cache) -> None:
+def test_impossible_arguments_are_errors(cache: Cache) -> None:
     with pytest.raises(SRNOError, match="none of 5 pictures is 320×320"):
         batches(cache, SampleConfig(patch=80, points=9), seed=0, batch=1)
     with pytest.raises(SRNOError, match="rank 2 of 2"):
@@ -176,21 +178,26 @@ def test_close_ends_the_threads(cache: Cache) -> None:
     assert data_threads() == []
 
 
+def test_a_pickled_cache_maps_the_files_again(cache: Cache) -> None:
+    """A worker process that is spawned, not forked, receives the dataset by pickle."""
+    packed = pickle.dumps(SampleDataset(cache, CONFIG, seed=3))
+    assert len(packed) < 10_000 < cache.all_pixels.size
+    assert_equal([pickle.loads(packed)[4]], [SampleDataset(cache, CONFIG, seed=3)[4]])
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_exception_reaches_the_consumer(cache: Cache, workers: int) -> None:
-    gone = replace(cache, folder=cache.folder / "nowhere")
-    source = batches(gone, CONFIG, seed=0, batch=2, workers=workers)
-    with pytest.raises(FileNotFoundError, match="nowhere"):
+    cut = replace(cache, all_pixels=cache.all_pixels[: cache.pictures[2].pixels_at])
+    source = batches(cut, CONFIG, seed=0, batch=2, workers=workers)
+    with pytest.raises(ValueError, match="reshape"):
         for _ in islice(source, 10):
             pass
     assert data_threads() == []
 
 
-def test_real_pictures(tmp_path: Path) -> None:
-    folder = Path(__file__).parents[2].parent / "shared" / "data" / "eval" / "Set5" / "HR"
-    if not folder.is_dir():
-        pytest.skip(f"no pictures in {folder}")
-    cache = open_cache([folder], where=tmp_path)
+@pytest.mark.benchmark_sets("eval/Set5")
+def test_set5_gives_finite_samples(tmp_path: Path) -> None:
+    cache = open_cache([BENCHMARK_SETS / "Set5" / "HR"], where=tmp_path)
     batch = next(batches(cache, SampleConfig(patch=48, points=1152, detail=1), seed=0, batch=16))
     assert batch.lr.isfinite().all()
     assert batch.target.std() > 0.1

@@ -36,7 +36,7 @@ def assert_same(cache: Cache, folder: Path) -> None:
         np.testing.assert_array_equal(cache.detail(number), detail_map(expected))
 
 
-def test_holds_the_pictures_and_their_detail(make_folder: MakeFolder, tmp_path: Path) -> None:
+def test_the_cache_holds_the_pictures_and_their_detail(make_folder: MakeFolder, tmp_path: Path) -> None:
     folder = make_folder(SIZES)
     cache, decoded = count_decoded(folder, tmp_path / "cache")
     assert decoded == 3
@@ -44,13 +44,13 @@ def test_holds_the_pictures_and_their_detail(make_folder: MakeFolder, tmp_path: 
     assert not cache.pixels(0).flags.writeable
 
 
-def test_second_start_reads_no_picture(make_folder: MakeFolder, tmp_path: Path) -> None:
+def test_a_second_start_decodes_no_picture(make_folder: MakeFolder, tmp_path: Path) -> None:
     folder = make_folder(SIZES)
     before, _ = count_decoded(folder, tmp_path / "cache")
     first = before.pixels(0).copy()
     path = folder / "000.png"
     stat = path.stat()
-    path.write_bytes(bytes(stat.st_size))  # unreadable, but to all appearances unchanged
+    path.write_bytes(bytes(stat.st_size))  # unreadable, but with the same size and time
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     after, decoded = count_decoded(folder, tmp_path / "cache")
     assert decoded == 0
@@ -58,11 +58,10 @@ def test_second_start_reads_no_picture(make_folder: MakeFolder, tmp_path: Path) 
     np.testing.assert_array_equal(after.pixels(0), first)
 
 
-def test_change_addition_and_removal_are_noticed(make_folder: MakeFolder, tmp_path: Path) -> None:
+def test_changed_added_and_removed_files_rebuild_the_cache(make_folder: MakeFolder, tmp_path: Path) -> None:
     folder, where = make_folder(SIZES), tmp_path / "cache"
     running, _ = count_decoded(folder, where)
-    held = running.pixels(1)
-    old = held.copy()
+    old = running.pixels(1).copy()
     (folder / "sub").mkdir()
     Image.new("RGB", (20, 20), "red").save(folder / "sub" / "new.png")
     assert_same(count_decoded(folder, where)[0], folder)
@@ -73,11 +72,11 @@ def test_change_addition_and_removal_are_noticed(make_folder: MakeFolder, tmp_pa
     (folder / "002.png").rename(folder / "005.png")
     assert_same(count_decoded(folder, where)[0], folder)
     assert count_decoded(folder, where)[1] == 0
-    assert len([entry for entry in where.iterdir() if entry.is_dir()]) == 1  # the old ones are gone
-    np.testing.assert_array_equal(held, old)  # but not for whoever has one open
+    assert len([entry for entry in where.iterdir() if entry.is_dir()]) == 1  # the old caches are removed
+    np.testing.assert_array_equal(running.pixels(1), old)  # but not for a run that has one open
 
 
-def test_a_change_that_keeps_the_size_is_noticed(make_folder: MakeFolder, tmp_path: Path) -> None:
+def test_a_new_modification_time_rebuilds_the_cache(make_folder: MakeFolder, tmp_path: Path) -> None:
     folder, where = make_folder(SIZES), tmp_path / "cache"
     count_decoded(folder, where)
     stat = (folder / "000.png").stat()
@@ -86,10 +85,10 @@ def test_a_change_that_keeps_the_size_is_noticed(make_folder: MakeFolder, tmp_pa
 
 
 @pytest.mark.parametrize("damage", ["truncate", "no pixels", "no detail", "no index", "index", "list"])
-def test_damage_is_repaired(make_folder: MakeFolder, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_cache_is_rebuilt(make_folder: MakeFolder, tmp_path: Path, damage: str) -> None:
     folder, where = make_folder(SIZES), tmp_path / "cache"
     count_decoded(folder, where)
-    pixels, detail, index = (next(where.glob(f"*/{name}")) for name in ("1.npy", "1.detail.npy", "index.json"))
+    pixels, detail, index = (next(where.glob(f"*/{name}")) for name in ("pixels.npy", "detail.npy", "index.json"))
     {
         "truncate": lambda: pixels.write_bytes(pixels.read_bytes()[:-200]),
         "no pixels": pixels.unlink,
@@ -103,7 +102,7 @@ def test_damage_is_repaired(make_folder: MakeFolder, tmp_path: Path, damage: str
     assert_same(cache, folder)
 
 
-def test_another_format_is_rebuilt(make_folder: MakeFolder, tmp_path: Path) -> None:
+def test_a_cache_of_another_format_version_is_rebuilt(make_folder: MakeFolder, tmp_path: Path) -> None:
     folder, where = make_folder(SIZES), tmp_path / "cache"
     count_decoded(folder, where)
     index = next(where.glob("*/index.json"))
@@ -116,7 +115,7 @@ def test_broken_and_small_pictures_are_listed(make_folder: MakeFolder, tmp_path:
     (folder / "notes.txt").write_text("no picture")
     whole = (folder / "000.png").read_bytes()
     (folder / "000.png").write_bytes(whole[: len(whole) // 2])
-    for _ in range(2):  # as found, and as remembered
+    for _ in range(2):  # first from the files, then from the index
         cache = open_cache([folder], where=tmp_path / "cache")
         assert [skipped.path.name for skipped in cache.skipped] == ["000.png", "notes.txt"]
         large = cache.at_least(20)
@@ -125,13 +124,13 @@ def test_broken_and_small_pictures_are_listed(make_folder: MakeFolder, tmp_path:
         assert large.skipped[2] == (folder / "002.png", "16×17, smaller than 20×20")
 
 
-def test_no_picture_at_all_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_without_pictures_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(SRNOError, match=r"no readable picture in .*empty"):
         open_cache([tmp_path / "empty"], where=tmp_path / "cache")
 
 
-def test_several_folders(make_folder: MakeFolder, tmp_path: Path) -> None:
+def test_several_folders_share_one_cache(make_folder: MakeFolder, tmp_path: Path) -> None:
     one = make_folder(SIZES)
     two = shutil.copytree(one, tmp_path / "two")
     both = open_cache([two, one], where=tmp_path / "cache")
@@ -139,7 +138,7 @@ def test_several_folders(make_folder: MakeFolder, tmp_path: Path) -> None:
     assert len(open_cache([one], where=tmp_path / "cache").pictures) == 3
 
 
-def test_take_keeps_the_chosen(make_folder: MakeFolder, tmp_path: Path) -> None:
+def test_take_keeps_the_chosen_pictures(make_folder: MakeFolder, tmp_path: Path) -> None:
     cache = open_cache([make_folder(SIZES)], where=tmp_path / "cache")
     taken = cache.take([2, 0])
     assert taken.pictures == (cache.pictures[2], cache.pictures[0])
@@ -153,7 +152,7 @@ def test_default_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert cache_folder("pictures") == Path.home() / ".cache" / "srno" / "pictures"
 
 
-def test_no_room_is_said_and_leaves_nothing(make_folder: MakeFolder, tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_and_leaves_no_files(make_folder: MakeFolder, tmp_path: Path) -> None:
     folder, where = make_folder([(300, 300)] * 3), tmp_path / "cache"
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
@@ -166,19 +165,19 @@ def test_no_room_is_said_and_leaves_nothing(make_folder: MakeFolder, tmp_path: P
     assert_same(open_cache([folder], where=where), folder)
 
 
-def test_a_place_that_cannot_be_written_is_said(make_folder: MakeFolder, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_an_error(make_folder: MakeFolder, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SRNOError, match="cannot write the picture cache"):
         open_cache([make_folder(SIZES)], where=tmp_path / "file")
 
 
-def test_what_a_killed_builder_left_is_cleared(make_folder: MakeFolder, tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_removed(make_folder: MakeFolder, tmp_path: Path) -> None:
     folder, where = make_folder(SIZES), tmp_path / "cache"
     count_decoded(folder, where)
     home = next(entry for entry in where.iterdir() if entry.is_dir())
-    home.rename(left := where / f"{home.name}.new-1234")
+    home.rename(leftover := where / f"{home.name}.new-1234")
     assert_same(count_decoded(folder, where)[0], folder)
-    assert not left.exists()
+    assert not leftover.exists()
 
 
 def _open(folder: Path, where: Path, barrier: Barrier, results: "multiprocessing.Queue[tuple[int, int]]") -> None:
@@ -188,7 +187,7 @@ def _open(folder: Path, where: Path, barrier: Barrier, results: "multiprocessing
     results.put((decoded, len(cache.pictures)))
 
 
-def test_processes_that_start_at_once_decode_once(make_folder: MakeFolder, tmp_path: Path) -> None:
+def test_processes_that_start_together_decode_once(make_folder: MakeFolder, tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(3), context.Queue()
     folder = make_folder([(60, 60)] * 12)

@@ -15,7 +15,7 @@ Pixels = NDArray[np.uint8]
 
 
 def position_picture(height: int, width: int) -> Pixels:
-    """Each pixel says where it is: (row, column, 7)."""
+    """A picture whose pixels hold their position: (row, column, 7)."""
     rows, columns = np.mgrid[:height, :width]
     return np.stack([rows, columns, np.full_like(rows, 7)], axis=-1).astype(np.uint8)
 
@@ -82,7 +82,7 @@ def test_targets_are_the_pixels_at_the_coordinates_and_lr_is_their_crop(config: 
     np.testing.assert_array_equal(turns(lr)[number], sample.lr)
 
 
-def test_all_turns_factors_and_places_occur() -> None:
+def test_all_turns_factors_and_positions_occur() -> None:
     picture = position_picture(50, 60)
     config = SampleConfig(patch=10, points=30)
     found = [source(picture, draw(picture, config, seed), 10) for seed in range(600)]
@@ -135,7 +135,7 @@ def test_a_small_picture_limits_the_factor() -> None:
     assert {pixels_of(draw(position_picture(10, 10), config, seed), 10)[0] for seed in range(20)} == {10}
 
 
-def test_detail_is_preferred_in_its_share() -> None:
+def test_the_detail_share_sets_how_many_crops_are_placed_by_detail() -> None:
     picture = np.full((64, 256, 3), 128, np.uint8)
     picture[:, 224:] = np.random.default_rng(0).integers(256, size=(64, 32, 3))
 
@@ -144,7 +144,7 @@ def test_detail_is_preferred_in_its_share() -> None:
         return float(np.mean([draw(picture, config, seed).lr.std() > 1 for seed in range(400)]))
 
     assert share(0) == pytest.approx(32 / 241, abs=0.05)
-    assert share(1) > 0.95  # the blocks just beside the detail have a share in its edge
+    assert share(1) > 0.95  # blocks beside the detail contain part of its edge
     assert share(0.5) == pytest.approx((0.98 + 32 / 241) / 2, abs=0.08)
 
 
@@ -161,12 +161,12 @@ def test_detail_is_preferred_in_its_share() -> None:
         ({"degradation": "blur"}, "choose from bicubic"),
     ],
 )
-def test_a_wrong_setting_is_named(wrong: dict[str, object], message: str) -> None:
+def test_a_wrong_setting_is_an_error(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(SRNOError, match=message):
         SampleConfig(**({"patch": 48, "points": 1152} | wrong))  # type: ignore[arg-type]
 
 
-def test_flat_crops_come_in_their_share_and_leave_the_others_alone() -> None:
+def test_flat_crops_occur_in_their_share_and_keep_the_picture() -> None:
     picture = np.random.default_rng(0).integers(256, size=(80, 80, 3), dtype=np.uint8)
     samples = [draw(picture, SampleConfig(patch=8, points=16, flat=0.25), seed) for seed in range(400)]
     flat = [sample for sample in samples if (sample.target == sample.target[0]).all()]

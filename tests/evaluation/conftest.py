@@ -1,4 +1,4 @@
-"""The evaluation sets beside the repository, and small made-up ones."""
+"""The evaluation sets beside the repository, and small synthetic pictures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,19 +7,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-EVAL = Path(__file__).parents[2].parent / "shared" / "data" / "eval"
+from shared_data import BENCHMARK_SETS
 
 
 @pytest.fixture
 def eval_set() -> Callable[[str], Path]:
-    """The folder of a set by name; skips where it is missing."""
-
-    def find(name: str) -> Path:
-        if not (EVAL / name).is_dir():
-            pytest.skip(f"no evaluation set {name} beside the repository")
-        return EVAL / name
-
-    return find
+    """The folder of a set by name; tests that use it are marked `benchmark_sets`."""
+    return lambda name: BENCHMARK_SETS / name
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The published bicubic figures, end to end; and an evaluation that can be stopped, resumed and watched."""
+"""Evaluation end to end: published bicubic scores, sizes, cache, resuming and progress."""
 
 import math
 from collections.abc import Callable
@@ -21,7 +21,7 @@ BENCHMARK = named_protocol("benchmark")
 
 
 class Counting:
-    """Bicubic that remembers how it was called, and may stop in the middle."""
+    """Bicubic that records its calls and can be interrupted after some of them."""
 
     def __init__(self, stop_after: int | None = None) -> None:
         self.calls: list[tuple[tuple[int, ...], tuple[int, int], tuple[float, float], bool]] = []
@@ -43,6 +43,7 @@ def pictures(tmp_path: Path, write_picture: Write) -> PictureSet:
     return find_sets(tmp_path / "set")[0]
 
 
+@pytest.mark.benchmark_sets("eval/Set5", "eval/Set14", "eval/B100")
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("Set5", (33.69, 30.41, 28.43)), ("Set14", (30.33, 27.64, 26.09)), ("B100", (29.56, 27.21, 25.96))],
@@ -57,6 +58,7 @@ def test_bicubic_scores_as_published(
     assert [score.psnr for score in evaluation.mean.values()] == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.benchmark_sets("eval/Set5")
 def test_default_and_ready_low_resolution_score_the_same(eval_set: Callable[[str], Path]) -> None:
     (found,) = find_sets(eval_set("Set5"))
     made, ready = (
@@ -66,7 +68,7 @@ def test_default_and_ready_low_resolution_score_the_same(eval_set: Callable[[str
     assert made == ready
 
 
-def test_what_the_model_is_given(pictures: PictureSet) -> None:
+def test_the_model_receives_sizes_scale_and_cell_clip(pictures: PictureSet) -> None:
     model = Counting()
     protocol = named_protocol("div2k", cell_clip=False, border="0")
     evaluate(model, pictures, [Scale(y=3, x=2)], protocol, model="counting")
@@ -84,7 +86,7 @@ def test_means_are_over_pictures_and_too_small_ones_are_reported(
     evaluation = evaluate(bicubic, found, parse_scales("1.5,2"), BENCHMARK, model="bicubic")
     names = [picture.name for picture in pictures.pictures]
     assert [list(scores) for scores in evaluation.scores.values()] == [names, names]
-    assert [(it.picture, str(it.scale)) for it in evaluation.skipped] == [("tiny.png", "1.5"), ("tiny.png", "2")]
+    assert [(skip.picture, str(skip.scale)) for skip in evaluation.skipped] == [("tiny.png", "1.5"), ("tiny.png", "2")]
     for scale, mean in evaluation.mean.items():
         scores = evaluation.scores[scale].values()
         assert mean.psnr == pytest.approx(sum(score.psnr for score in scores) / 3)
@@ -107,16 +109,16 @@ def test_a_perfect_model_scores_infinity(pictures: PictureSet) -> None:
 
 
 def test_a_result_of_the_wrong_size_is_refused(pictures: PictureSet) -> None:
-    def stubborn(
+    def unscaled(
         lr: NDArray[np.float32], *, size: tuple[int, int], scale: tuple[float, float], cell_clip: bool
     ) -> NDArray[np.float32]:
         return lr
 
     with pytest.raises(ValueError, match="the model returned"):
-        evaluate(stubborn, pictures, parse_scales("2"), BENCHMARK, model="stubborn")
+        evaluate(unscaled, pictures, parse_scales("2"), BENCHMARK, model="unscaled")
 
 
-def test_a_stopped_evaluation_goes_on(tmp_path: Path, pictures: PictureSet) -> None:
+def test_a_stopped_evaluation_resumes(tmp_path: Path, pictures: PictureSet) -> None:
     cache, scales = ScoreCache("abc", tmp_path / "cache"), parse_scales("2,3")
     expected = evaluate(bicubic, pictures, scales, BENCHMARK, model="m")
     with pytest.raises(KeyboardInterrupt):
@@ -130,7 +132,7 @@ def test_a_stopped_evaluation_goes_on(tmp_path: Path, pictures: PictureSet) -> N
     assert not list((tmp_path / "cache").rglob("*.tmp"))
 
 
-def test_the_cache_knows_weights_protocols_scales_and_contents_apart(
+def test_the_cache_distinguishes_weights_protocols_scales_and_contents(
     tmp_path: Path, pictures: PictureSet, write_picture: Write
 ) -> None:
     cache, scales = ScoreCache("abc", tmp_path / "cache"), parse_scales("2")
@@ -152,7 +154,7 @@ def test_the_cache_knows_weights_protocols_scales_and_contents_apart(
     assert calls(cache) == 1
 
 
-def test_a_damaged_entry_is_computed_again_and_infinity_survives(tmp_path: Path) -> None:
+def test_a_damaged_entry_is_ignored_and_infinity_is_preserved(tmp_path: Path) -> None:
     cache, scale = ScoreCache("abc", tmp_path), Scale(2, 2)
     entry = TimedScore(Score(math.inf, 1.0), 0.25)
     cache.put("digest", scale, BENCHMARK, entry)
@@ -163,13 +165,13 @@ def test_a_damaged_entry_is_computed_again_and_infinity_survives(tmp_path: Path)
         assert cache.get("digest", scale, BENCHMARK) is None
 
 
-def test_an_unwritable_cache_is_one_line(tmp_path: Path) -> None:
+def test_an_unwritable_cache_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(SRNOError, match=r"cache folder .*file cannot be written"):
         ScoreCache("abc", tmp_path / "file").put("digest", Scale(2, 2), BENCHMARK, TimedScore(Score(1, 1), 0))
 
 
-def test_the_default_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_folder_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder("scores") == tmp_path / "srno" / "scores"
     monkeypatch.delenv("XDG_CACHE_HOME")

@@ -1,4 +1,4 @@
-"""The metrics against their definitions and, where the conventions meet, against scikit-image and torchmetrics."""
+"""The metrics against their definitions and, if the conventions agree, against scikit-image and torchmetrics."""
 
 import math
 
@@ -21,7 +21,7 @@ def pair(height: int = 40, width: int = 33, seed: int = 0) -> tuple[NDArray[np.f
 
 
 @pytest.mark.parametrize("border", [(0, 0), (2, 3)])
-def test_against_scikit_image(border: tuple[int, int]) -> None:
+def test_psnr_and_ssim_equal_scikit_image(border: tuple[int, int]) -> None:
     metrics = pytest.importorskip("skimage.metrics")
     sr, hr = pair()
     inner = (slice(border[0], 40 - border[0]), slice(border[1], 33 - border[1]))
@@ -34,7 +34,7 @@ def test_against_scikit_image(border: tuple[int, int]) -> None:
     assert ssim(sr, hr, border) == pytest.approx(expected, abs=1e-9)
 
 
-def test_against_torchmetrics() -> None:
+def test_psnr_and_ssim_equal_torchmetrics() -> None:
     torch = pytest.importorskip("torch")
     image = pytest.importorskip("torchmetrics.functional.image")
     sr, hr = pair()
@@ -47,7 +47,7 @@ def test_against_torchmetrics() -> None:
     assert ssim(sr, hr, (0, 0)) == pytest.approx(similarity[..., 5:-5, 5:-5].mean().item(), abs=1e-9)
 
 
-def test_y_weights_against_scikit_image() -> None:
+def test_luma_is_close_to_scikit_image() -> None:
     color = pytest.importorskip("skimage.color")
     _, hr = pair()
     np.testing.assert_allclose(luma(hr) * 255, color.rgb2ycbcr(hr)[..., 0], atol=2e-3 * 255)
@@ -62,7 +62,7 @@ def test_a_constant_error_has_the_psnr_of_the_definition(difference: float) -> N
     assert psnr(sr, hr, "y", (0, 0)) == pytest.approx(-20 * math.log10(difference * weight))
 
 
-def test_y_is_of_the_difference_so_opposite_errors_cancel() -> None:
+def test_psnr_on_y_cancels_opposite_errors() -> None:
     hr = np.full((12, 12, 3), 0.5)
     sr = hr + np.array([1 / 65.738, -1 / 129.057, 0])
     assert psnr(sr, hr, "y", (0, 0)) > 250
@@ -71,18 +71,18 @@ def test_y_is_of_the_difference_so_opposite_errors_cancel() -> None:
 
 @given(top=st.integers(0, 6), left=st.integers(0, 6), seed=st.integers(0, 99))
 @settings(max_examples=30, deadline=None)
-def test_only_what_is_within_the_border_counts(top: int, left: int, seed: int) -> None:
+def test_pixels_of_the_border_do_not_count(top: int, left: int, seed: int) -> None:
     sr, hr = pair(seed=seed)
-    spoilt = sr.copy()
-    spoilt[:top], spoilt[40 - top :], spoilt[:, :left], spoilt[:, 33 - left :] = 0, 1, 1, 0
+    changed = sr.copy()
+    changed[:top], changed[40 - top :], changed[:, :left], changed[:, 33 - left :] = 0, 1, 1, 0
     for channel in CHANNELS:
-        assert score(spoilt, hr, channel, (top, left)) == score(sr, hr, channel, (top, left))
-    spoilt[top, left] = 1 - spoilt[top, left]
-    assert score(spoilt, hr, "rgb", (top, left)) != score(sr, hr, "rgb", (top, left))
+        assert score(changed, hr, channel, (top, left)) == score(sr, hr, channel, (top, left))
+    changed[top, left] = 1 - changed[top, left]
+    assert score(changed, hr, "rgb", (top, left)) != score(sr, hr, "rgb", (top, left))
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_identical_pictures(channel: Channel) -> None:
+def test_identical_pictures_have_infinite_psnr_and_ssim_one(channel: Channel) -> None:
     _, hr = pair()
     same = score(hr, hr, channel, (2, 2))
     assert same.psnr == math.inf
@@ -91,9 +91,9 @@ def test_identical_pictures(channel: Channel) -> None:
 
 def test_results_are_clamped_but_not_rounded() -> None:
     sr, hr = pair()
-    wild = np.where(sr > 0.9, sr + 3, np.where(sr < 0.1, sr - 3, sr))
-    tame = np.where(sr > 0.9, 1, np.where(sr < 0.1, 0, sr))
-    assert score(wild, hr, "y", (1, 1)) == score(tame, hr, "y", (1, 1))
+    outside = np.where(sr > 0.9, sr + 3, np.where(sr < 0.1, sr - 3, sr))
+    clamped = np.where(sr > 0.9, 1, np.where(sr < 0.1, 0, sr))
+    assert score(outside, hr, "y", (1, 1)) == score(clamped, hr, "y", (1, 1))
     assert psnr(hr + 1e-4, hr, "rgb", (0, 0)) < 100
 
 

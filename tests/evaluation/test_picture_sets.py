@@ -1,4 +1,4 @@
-"""What counts as a set of pictures, what is too small, and how a pair is made."""
+"""Finding picture sets, skipping pictures, and making pairs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ Write = Callable[..., Path]
 TWO = Scale(2, 2)
 
 
-def test_a_set_a_plain_folder_and_a_parent_of_both(tmp_path: Path, write_picture: Write) -> None:
+def test_sets_are_found_in_a_set_a_plain_folder_and_a_parent(tmp_path: Path, write_picture: Write) -> None:
     for name in ("b.png", "a.PNG"):
         write_picture(tmp_path / "data" / "SetX" / "HR" / name, 40, 40)
     write_picture(tmp_path / "data" / "SetX" / "LR_bicubic" / "X2" / "ax2.png", 20, 20)
@@ -27,7 +27,7 @@ def test_a_set_a_plain_folder_and_a_parent_of_both(tmp_path: Path, write_picture
     (tmp_path / "data" / "empty").mkdir()
 
     both = find_sets(tmp_path / "data")
-    assert {it.name: [picture.name for picture in it.pictures] for it in both} == {
+    assert {each.name: [picture.name for picture in each.pictures] for each in both} == {
         "SetX": ["a.PNG", "b.png"],
         "plain": ["c.webp"],
     }
@@ -38,16 +38,16 @@ def test_a_set_a_plain_folder_and_a_parent_of_both(tmp_path: Path, write_picture
     assert second.ready_path(TWO) is None
 
 
-def test_the_current_folder_is_a_set_with_a_name(
+def test_the_current_folder_gives_the_set_its_name(
     tmp_path: Path, write_picture: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_picture(tmp_path / "SetX" / "HR" / "a.png", 20, 20)
     for folder in (tmp_path / "SetX", tmp_path / "SetX" / "HR"):
         monkeypatch.chdir(folder)
-        assert [it.name for it in find_sets(Path())] == ["SetX"]
+        assert [each.name for each in find_sets(Path())] == ["SetX"]
 
 
-def test_folders_without_pictures_are_named(tmp_path: Path) -> None:
+def test_folders_without_pictures_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SRNOError, match=r"--data .*missing is not a folder"):
         find_sets(tmp_path / "missing")
     with pytest.raises(SRNOError, match=r"--data .* has no pictures \(.*png"):
@@ -77,7 +77,8 @@ def test_pairs_follow_the_crop_rule_and_the_kernel(
     assert (low == resize(truth, lr_size)).all()
 
 
-def test_ready_files_are_the_matlab_pairs(eval_set: Callable[[str], Path]) -> None:
+@pytest.mark.benchmark_sets("eval/Set14")
+def test_ready_files_equal_the_matlab_pairs(eval_set: Callable[[str], Path]) -> None:
     pictures = find_sets(eval_set("Set14"))[0].pictures[:4]
     for picture in pictures:
         for factor in (2, 3, 4):
@@ -87,7 +88,7 @@ def test_ready_files_are_the_matlab_pairs(eval_set: Callable[[str], Path]) -> No
             assert all((a == b).all() for a, b in zip(ready, made, strict=True))
 
 
-def test_gray_becomes_rgb_and_deeper_pictures_are_refused(tmp_path: Path, write_picture: Write) -> None:
+def test_gray_becomes_rgb_and_more_than_8_bits_is_refused(tmp_path: Path, write_picture: Write) -> None:
     gray = read_rgb(write_picture(tmp_path / "gray.png", 12, 14, gray=True))
     assert gray.shape == (12, 14, 3)
     assert (gray == gray[..., :1]).all()
@@ -96,7 +97,7 @@ def test_gray_becomes_rgb_and_deeper_pictures_are_refused(tmp_path: Path, write_
         read_rgb(tmp_path / "deep.png")
 
 
-def test_damaged_pictures_are_named(tmp_path: Path, write_picture: Write) -> None:
+def test_damaged_pictures_are_refused(tmp_path: Path, write_picture: Write) -> None:
     whole = write_picture(tmp_path / "cut.png", 64, 64).read_bytes()
     (tmp_path / "cut.png").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "text.png").write_text("no picture")
@@ -105,7 +106,7 @@ def test_damaged_pictures_are_named(tmp_path: Path, write_picture: Write) -> Non
             read_rgb(tmp_path / name)
 
 
-def test_reasons_to_skip(tmp_path: Path, write_picture: Write) -> None:
+def test_small_pictures_and_missing_ready_files_are_skipped(tmp_path: Path, write_picture: Write) -> None:
     write_picture(tmp_path / "S" / "HR" / "a.png", 40, 30)
     write_picture(tmp_path / "S" / "LR_bicubic" / "X3" / "a.png", 20, 15)
     picture = find_sets(tmp_path / "S")[0].pictures[0]
@@ -122,7 +123,7 @@ def test_reasons_to_skip(tmp_path: Path, write_picture: Write) -> None:
 
 
 @given(height=st.integers(1, 4000), width=st.integers(1, 4000), pixels=st.integers(4000, 10**6))
-def test_centre_crop_keeps_to_the_budget_and_the_proportions(height: int, width: int, pixels: int) -> None:
+def test_centre_crop_keeps_the_pixel_limit_and_the_proportions(height: int, width: int, pixels: int) -> None:
     h, w = centre_size((height, width), pixels)
     assert h * w <= max(pixels, 1)
     assert abs(h / height - w / width) <= 1 / min(height, width)
@@ -139,7 +140,7 @@ def test_centre_crop_is_from_the_middle_and_the_low_resolution_follows(tmp_path:
     assert (low == matlab_bicubic(np.ascontiguousarray(truth), (20, 15))).all()
 
 
-def test_the_digest_follows_the_content(tmp_path: Path, write_picture: Write) -> None:
+def test_the_digest_changes_with_the_content(tmp_path: Path, write_picture: Write) -> None:
     write_picture(tmp_path / "HR" / "a.png", 40, 40)
     write_picture(tmp_path / "LR_bicubic" / "X2" / "a.png", 20, 20)
     picture = find_sets(tmp_path)[0].pictures[0]

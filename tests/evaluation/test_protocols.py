@@ -1,4 +1,4 @@
-"""Scales and borders as people write them, and protocols that say all that they do."""
+"""Parsing of scales and borders, and protocols with complete descriptions."""
 
 import dataclasses
 import json
@@ -13,19 +13,19 @@ from srno.evaluation.protocols import PROTOCOLS, Border, Protocol, Scale, named_
 factors = st.floats(1, 40).map(lambda value: round(value, 3))
 
 
-def test_scales_as_written() -> None:
+def test_scales_are_parsed_and_printed() -> None:
     scales = parse_scales("2, 3,6.6,2x3,1.5×4,2")
     assert scales == (Scale(2, 2), Scale(3, 3), Scale(6.6, 6.6), Scale(y=3, x=2), Scale(y=4, x=1.5))
     assert [str(scale) for scale in scales] == ["2", "3", "6.6", "2x3", "1.5x4"]
 
 
 @given(y=factors, x=factors)
-def test_a_scale_reads_back_what_it_writes(y: float, x: float) -> None:
+def test_parsing_a_printed_scale_gives_the_same_scale(y: float, x: float) -> None:
     assert Scale.parse(str(Scale(y, x))) == Scale(y, x)
 
 
 @pytest.mark.parametrize("text", ["", "two", "2x3x4", "2,,3", "0.5", "nan", "inf", "-2", "2x"])
-def test_what_is_not_a_scale_is_named(text: str) -> None:
+def test_an_invalid_scale_is_refused(text: str) -> None:
     with pytest.raises(SRNOError, match="--scales"):
         parse_scales(text)
 
@@ -40,13 +40,13 @@ def test_the_truth_is_cut_by_less_than_one_low_resolution_pixel(y: float, x: flo
 
 
 @given(tenths=st.integers(10, 300), times=st.integers(1, 50))
-def test_sizes_that_divide_are_not_cut_at_all(tenths: int, times: int) -> None:
+def test_divisible_sizes_are_not_cut(tenths: int, times: int) -> None:
     scale, size = Scale(tenths / 10, tenths / 10), (tenths * times, tenths * times)
     assert scale.lr_size(size) == (10 * times, 10 * times)
     assert scale.hr_size(scale.lr_size(size)) == size
 
 
-def test_whole_scales_and_published_crop_rule() -> None:
+def test_sizes_follow_the_published_crop_rule() -> None:
     assert Scale(3, 3).lr_size((500, 480)) == (166, 160)
     assert Scale(3, 3).hr_size((166, 160)) == (498, 480)
     assert Scale(6.6, 6.6).lr_size((512, 330)) == (77, 50)
@@ -54,12 +54,12 @@ def test_whole_scales_and_published_crop_rule() -> None:
 
 
 @pytest.mark.parametrize("text", ["scale", "scale+6", "0", "8"])
-def test_a_border_reads_back_what_it_writes(text: str) -> None:
+def test_printing_a_parsed_border_gives_the_same_text(text: str) -> None:
     assert str(Border.parse(text)) == text
 
 
 @pytest.mark.parametrize("text", ["", "+", "scale-1", "scale+", "wide", "-3", "2.5"])
-def test_what_is_not_a_border_is_named(text: str) -> None:
+def test_an_invalid_border_is_refused(text: str) -> None:
     with pytest.raises(SRNOError, match="--border"):
         Border.parse(text)
 
@@ -72,7 +72,7 @@ def test_border_per_axis_is_rounded_up() -> None:
     assert Border.parse("8").pixels(scale) == (8, 8)
 
 
-def test_the_named_protocols() -> None:
+def test_named_protocols_have_the_documented_rules() -> None:
     benchmark, div2k = named_protocol("benchmark"), named_protocol("div2k")
     assert (benchmark.channel, str(benchmark.border), benchmark.cell_clip) == ("y", "scale", True)
     assert (div2k.channel, str(div2k.border), div2k.cell_clip) == ("rgb", "scale+6", True)
@@ -105,7 +105,7 @@ def test_two_different_protocols_never_have_the_same_description() -> None:
     assert {field.name for field in dataclasses.fields(Protocol)} == {"name"}.union(*changes)
     assert len({str(protocol) for protocol in protocols}) == len(changes)
     assert all("\n" not in str(protocol) and "SSIM on Y" in str(protocol) for protocol in protocols)
-    assert all(json.loads(json.dumps(it.to_dict()))["description"] == str(it) for it in protocols)
+    assert all(json.loads(json.dumps(each.to_dict()))["description"] == str(each) for each in protocols)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,6 @@ def test_two_different_protocols_never_have_the_same_description() -> None:
         ({"max_pixels": 100, "lr": "ready"}, "--max-pixels"),
     ],
 )
-def test_mistakes_name_the_flag(options: dict, flag: str) -> None:
+def test_errors_name_the_flag(options: dict, flag: str) -> None:
     with pytest.raises(SRNOError, match=flag):
         named_protocol(**({"name": "benchmark"} | options))

@@ -1,4 +1,4 @@
-"""Encoding in strips, watched."""
+"""Encoding in strips, with progress."""
 
 import pytest
 import torch
@@ -17,20 +17,20 @@ ENCODERS = {
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 40), st.sampled_from(sorted(ENCODERS)))
-def test_progress_rises_to_one_and_changes_nothing(rows: int, height: int, name: str):
+def test_progress_rises_to_one_and_does_not_change_the_features(rows: int, height: int, name: str):
     encoder, image, shares = ENCODERS[name], torch.rand(1, 3, height, 5), list[float]()
     with torch.no_grad():
-        watched = encode(encoder, image, rows, shares.append)
-        assert torch.equal(watched, encode(encoder, image, rows))
+        with_progress = encode(encoder, image, rows, shares.append)
+        assert torch.equal(with_progress, encode(encoder, image, rows))
     assert shares == sorted(shares)
     assert 0 < shares[0] < 0.5
     assert shares[-1] == 1
     before = len(shares)
-    encoder(image)  # others may use the encoder at the same time, unwatched
+    encoder(image)  # the encoder itself has no hooks: other threads may use it at the same time
     assert len(shares) == before
 
 
-def test_progress_may_cancel():
+def test_progress_can_cancel():
     def stop(_share: float) -> None:
         raise InterruptedError
 

@@ -1,4 +1,4 @@
-"""The engine against the textbook forward, and against itself under every plan."""
+"""The engine against the textbook forward, and one plan against another."""
 
 import threading
 
@@ -18,9 +18,9 @@ from srno.field.plan import Plan
 from srno.operator.grid import cell_of, make_grid
 from srno.operator.model import Model
 
-TEXTBOOK = 1e-4
+TEXTBOOK_TOLERANCE = 1e-4
 """Largest difference to the textbook forward, in the [-1, 1] range."""
-PLANS = 2e-5
+PLAN_TOLERANCE = 2e-5
 """Largest difference between any two plans."""
 
 SMALL = SRNOConfig(encoder=EDSRConfig(channels=8, blocks=2), d_z=32, heads=4, iterations=2, projection_width=24)
@@ -39,14 +39,14 @@ def picture(height: int, width: int, seed: int = 0) -> Tensor:
 
 @torch.no_grad()
 def textbook(model: Model, image: Tensor, size: tuple[int, int]) -> Tensor:
-    """(3, H, W) by the equations as they stand, without cell clip."""
+    """(3, H, W) directly from the equations, without cell clip."""
     height, width = size
     cell = cell_of(height / image.shape[-2], width / image.shape[-1])
     return model.reference(image, make_grid(height, width).unsqueeze(0), cell)[0].permute(2, 0, 1)
 
 
 def largest(a: Tensor, b: Tensor) -> float:
-    """Largest difference, as if the picture filled [-1, 1]: random weights can leave that range far behind."""
+    """Largest difference, relative to values above 1: random weights can go far beyond [-1, 1]."""
     return float((a - b).detach().abs().max() / b.detach().abs().max().clamp(min=1))
 
 
@@ -64,7 +64,7 @@ def test_any_size_and_budget_gives_the_textbook_picture(
     size = (max(height, out_height), max(width, out_width))
     rendered = lift(model, image, memory=memory).render(size, cell_clip=False)
     assert rendered.shape == (3, *size)
-    assert largest(rendered, textbook(model, image, size)) < TEXTBOOK
+    assert largest(rendered, textbook(model, image, size)) < TEXTBOOK_TOLERANCE
 
 
 @settings(max_examples=40, deadline=None)
@@ -78,7 +78,7 @@ def test_any_plan_gives_the_same_picture(variant: str, chunk: int, strip: int, k
         with torch.no_grad():
             return field._render(sampling, plan, None, True, lambda _: None)
 
-    assert largest(run(Plan(chunk, strip, keep)), run(Plan(10**6, 10**6, False))) < PLANS
+    assert largest(run(Plan(chunk, strip, keep)), run(Plan(10**6, 10**6, False))) < PLAN_TOLERANCE
 
 
 @pytest.mark.parametrize("preset", [name for name in PRESETS if "/" not in name and not name.startswith("rdn")])
@@ -86,18 +86,21 @@ def test_presets_agree_with_the_textbook(preset: str):
     torch.manual_seed(0)
     model = create_model(PRESETS[preset]).eval()
     image = picture(20, 16)
-    assert largest(lift(model, image).render((48, 60), cell_clip=False), textbook(model, image, (48, 60))) < TEXTBOOK
+    assert (
+        largest(lift(model, image).render((48, 60), cell_clip=False), textbook(model, image, (48, 60)))
+        < TEXTBOOK_TOLERANCE
+    )
 
 
 @pytest.mark.parametrize("preset", ["liif/light", "lte/light", "metasr/light", "mlp/light", "edsr/x2"])
-def test_rivals_stream_exactly(preset: str):
+def test_rivals_in_chunks_equal_the_textbook(preset: str):
     torch.manual_seed(0)
     model = create_model(PRESETS[preset]).eval()
     image = picture(9, 12)
     size = (18, 24)
     whole = lift(model, image).render(size, cell_clip=False)
-    assert largest(whole, textbook(model, image, size)) < PLANS
-    assert largest(whole, lift(model, image, memory=1 << 20).render(size, cell_clip=False)) < PLANS
+    assert largest(whole, textbook(model, image, size)) < PLAN_TOLERANCE
+    assert largest(whole, lift(model, image, memory=1 << 20).render(size, cell_clip=False)) < PLAN_TOLERANCE
 
 
 @settings(max_examples=25, deadline=None)
@@ -113,7 +116,7 @@ def test_encoder_strips_have_exact_halos(rows: int, height: int, variant: str):
 
 @settings(max_examples=30, deadline=None)
 @given(st.data())
-def test_a_window_is_cut_out_of_the_whole(data: st.DataObject):
+def test_a_window_equals_the_crop_of_the_whole_picture(data: st.DataObject):
     width, height = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9))
     zoom_x, zoom_y = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 5))
     size = (height * zoom_y, width * zoom_x)
@@ -122,7 +125,7 @@ def test_a_window_is_cut_out_of_the_whole(data: st.DataObject):
     field = lift(random_model(SMALL, seed=6, dtype=torch.float32), picture(height, width))
     region = (top / zoom_y, left / zoom_x, bottom / zoom_y, right / zoom_x)
     part = field.render((bottom - top, right - left), region=region)
-    assert largest(part, field.render(size)[:, top:bottom, left:right]) < PLANS
+    assert largest(part, field.render(size)[:, top:bottom, left:right]) < PLAN_TOLERANCE
 
 
 def test_the_integrals_of_a_scale_are_computed_once(monkeypatch: pytest.MonkeyPatch):
@@ -137,14 +140,14 @@ def test_the_integrals_of_a_scale_are_computed_once(monkeypatch: pytest.MonkeyPa
         raise AssertionError("integrated again")
 
     monkeypatch.setattr(engine, "KeyValue", refuse)
-    assert largest(field.render((32, 40)), first) < PLANS
+    assert largest(field.render((32, 40)), first) < PLAN_TOLERANCE
     part = field.render((12, 20), region=(1.0, 2.5, 4.0, 7.5))
-    assert largest(part, first[:, 4:16, 10:30]) < PLANS
+    assert largest(part, first[:, 4:16, 10:30]) < PLAN_TOLERANCE
 
 
 @pytest.mark.parametrize("variant", ["two layers", "nearest", "rdn"])
-def test_a_window_costs_its_own_size(variant: str):
-    """The decoder is given no more of the picture than the window and a margin."""
+def test_a_window_decodes_only_its_pixels_and_a_margin(variant: str):
+    """The decoder receives only the window and a margin of the picture."""
     field = lift(random_model(VARIANTS[variant], seed=7, dtype=torch.float32), picture(60, 80))
     field.integrate((240, 320), integral=500)
     seen: list[int] = []
@@ -160,15 +163,15 @@ def test_a_window_costs_its_own_size(variant: str):
     assert seen == [(2 + 2 * 3 + 1) * (1 + 2 * 3 + 1)]
 
 
-def test_points_are_those_of_the_picture():
+def test_values_at_points_equal_the_rendered_pixels():
     model = random_model(SMALL, seed=8, dtype=torch.float32)
     field = lift(model, picture(8, 10))
     grid = make_grid(24, 30)
     values = field(grid[::5, ::3], torch.tensor([2 / 3, 2 / 3]))
-    assert largest(values.permute(2, 0, 1), field.render((24, 30))[:, ::5, ::3]) < PLANS
+    assert largest(values.permute(2, 0, 1), field.render((24, 30))[:, ::5, ::3]) < PLAN_TOLERANCE
 
 
-def test_derivatives_with_respect_to_coordinates():
+def test_the_field_is_differentiable_in_the_coordinates():
     model = random_model(SMALL, seed=9, dtype=torch.float64)
     field = lift(model, picture(6, 7).double())
     cell = torch.tensor([0.5, 0.5], dtype=torch.float64)
@@ -186,7 +189,7 @@ def test_quadrature_converges_to_the_exact_integral():
 
 
 @pytest.mark.parametrize("size", [(512, 512), (288, 352), (7, 4096), (1, 1)])
-def test_quadrature_points_are_even_over_the_grid_and_within_picture_pixels(size: tuple[int, int]):
+def test_quadrature_points_are_uniform_over_the_grid_and_within_picture_pixels(size: tuple[int, int]):
     rows, columns = low_discrepancy(4096, size, torch.device("cpu"))
     assert 0 <= int(rows.min()) <= int(rows.max()) < size[0]
     assert 0 <= int(columns.min()) <= int(columns.max()) < size[1]
@@ -197,13 +200,13 @@ def test_quadrature_points_are_even_over_the_grid_and_within_picture_pixels(size
             assert torch.bincount(cells, minlength=16).float().div(4096 / 16).sub(1).abs().max() < 0.2
 
 
-def test_cell_clip_holds_the_cell_of_scale_four():
+def test_cell_clip_clamps_the_cell_at_scale_four():
     model = random_model(SMALL, seed=11, dtype=torch.float32)
     image = picture(5, 6)
     clipped = lift(model, image).render((15, 60))
     with torch.no_grad():
         expected = model.reference(image, make_grid(15, 60).unsqueeze(0), cell_of(3, 4))[0].permute(2, 0, 1)
-    assert largest(clipped, expected) < TEXTBOOK
+    assert largest(clipped, expected) < TEXTBOOK_TOLERANCE
     assert largest(clipped, lift(model, image).render((15, 60), cell_clip=False)) > 1e-3
 
 
@@ -237,7 +240,7 @@ def test_half_precision_weights_keep_fp32_statistics(dtype: torch.dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_leaves_the_picture_itself_alone(dtype: torch.dtype):
+def test_half_precision_does_not_round_the_picture_itself(dtype: torch.dtype):
     model = random_model(SMALL, seed=13, dtype=torch.float32)
     with torch.no_grad():
         model.projection.rgb.weight.zero_()
@@ -272,8 +275,8 @@ def test_regions_outside_the_picture_are_refused(region: tuple[float, float, flo
         field.render((4, 4), region=region)
 
 
-def test_when_memory_runs_out_the_work_goes_on_in_smaller_pieces(monkeypatch: pytest.MonkeyPatch):
-    """Large products are made to ask for more than any system has, so the refusal that follows is torch's own."""
+def test_a_render_that_runs_out_of_memory_is_retried_in_smaller_pieces(monkeypatch: pytest.MonkeyPatch):
+    """Large products request more memory than any system has, so the error is raised by torch itself."""
     field = lift(random_model(SMALL, seed=16, dtype=torch.float32), picture(12, 12))
     expected = lift(field.model, field.image).render((48, 48))
     product, refused = engine.torch.addmm, []
@@ -285,7 +288,7 @@ def test_when_memory_runs_out_the_work_goes_on_in_smaller_pieces(monkeypatch: py
         return product(*args, **kwargs)
 
     monkeypatch.setattr(engine.torch, "addmm", limited)
-    assert largest(field.render((48, 48)), expected) < PLANS
+    assert largest(field.render((48, 48)), expected) < PLAN_TOLERANCE
     assert refused
 
 

@@ -1,4 +1,4 @@
-"""Self-ensemble: what it is the mean of, and what it may not depend on."""
+"""Self-ensemble: the mean of eight renders, independent of flips and rotations of the input."""
 
 from itertools import product
 
@@ -13,14 +13,14 @@ from srno.field.field import lift
 from tiny_models import tiny_model
 
 MODEL = tiny_model(strength=0.3)
-CLOSE = 2e-5
+TOLERANCE = 2e-5
 
 
 def picture(height: int, width: int) -> Tensor:
     return torch.rand(3, height, width, generator=torch.Generator().manual_seed(height * 31 + width)) * 2 - 1
 
 
-def test_there_are_eight_and_each_is_undone():
+def test_the_eight_symmetries_differ_and_are_invertible():
     image = torch.arange(3 * 4 * 5).reshape(3, 4, 5)
     turned = [symmetry.apply(image) for symmetry in SYMMETRIES]
     assert len({(tuple(one.shape), tuple(one.flatten().tolist())) for one in turned}) == 8
@@ -34,15 +34,15 @@ sides = st.integers(1, 9)
 
 @settings(max_examples=25, deadline=None)
 @given(sides, sides, st.integers(1, 30), st.integers(1, 30), st.sampled_from(SYMMETRIES))
-def test_turning_the_picture_turns_the_result(height: int, width: int, out_w: int, out_h: int, symmetry):
+def test_transforming_the_picture_transforms_the_result(height: int, width: int, out_w: int, out_h: int, symmetry):
     image, size = picture(height, width), (out_h, out_w)
     straight = render_ensemble(MODEL, image, size)
     assert straight.shape == (3, out_h, out_w)
     turned = render_ensemble(MODEL, symmetry.apply(image), symmetry.size(size))
-    assert (turned - symmetry.apply(straight)).abs().max() < CLOSE
+    assert (turned - symmetry.apply(straight)).abs().max() < TOLERANCE
 
 
-def test_it_is_the_mean_of_eight_pictures_that_differ():
+def test_the_ensemble_is_the_mean_of_eight_different_pictures():
     image, size = picture(7, 5), (26, 17)
     each = []
     for swap, down, across in product((0, 1), repeat=3):
@@ -51,11 +51,11 @@ def test_it_is_the_mean_of_eight_pictures_that_differ():
         large = lift(MODEL, turned).render(size[::-1] if swap else size).flip(axes)
         each.append(large.transpose(1, 2) if swap else large)
     mean = torch.stack(each).mean(0)
-    assert (render_ensemble(MODEL, image, size) - mean).abs().max() < CLOSE
+    assert (render_ensemble(MODEL, image, size) - mean).abs().max() < TOLERANCE
     assert (each[0] - mean).abs().max() > 0.01
 
 
-def test_progress_rises_from_part_to_part_to_one():
+def test_progress_rises_over_all_parts_to_one():
     shares: list[float] = []
     render_ensemble(MODEL, picture(6, 6), (80, 90), progress=shares.append)
     assert shares == sorted(shares)
@@ -64,7 +64,7 @@ def test_progress_rises_from_part_to_part_to_one():
     assert len(shares) >= 16
 
 
-def test_progress_may_cancel():
+def test_progress_can_cancel():
     def stop(share: float) -> None:
         if share > 0.3:
             raise InterruptedError

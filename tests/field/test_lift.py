@@ -1,4 +1,4 @@
-"""Lifting: progress changes nothing, and what is no picture is refused by name."""
+"""Lifting: progress does not change the field, and invalid pictures are refused."""
 
 import numpy as np
 import pytest
@@ -45,12 +45,12 @@ def test_lifting_can_be_cancelled(model):
         (torch.full((3, 4, 4), torch.nan), "nan"),
     ],
 )
-def test_what_is_no_picture_is_refused(image, words):
+def test_an_invalid_picture_is_refused(image, words):
     with pytest.raises(SRNOError, match=words):
         lift(random_model(CONFIGS["edsr"], dtype=torch.float32), image)
 
 
-def test_a_field_describes_itself_in_one_line(model):
+def test_the_repr_of_a_field_is_one_line(model):
     text = repr(lift(model, torch.zeros(3, 5, 7)))
     assert "5×7 pixels" in text
     assert "\n" not in text

@@ -1,4 +1,4 @@
-"""Odd picture files for the tests, made without the code under test."""
+"""Unusual picture files for the tests, made without the code under test."""
 
 import io
 import struct
@@ -44,11 +44,11 @@ def chunk(name: bytes, data: bytes) -> bytes:
 
 
 def png(samples: Array, *extra: bytes, size: tuple[int, int] | None = None) -> bytes:
-    """PNG of (h, w, 1 … 4) samples, without filters; `extra` chunks go before the data, `size` is a false claim."""
+    """PNG of (h, w, 1 … 4) samples, without filters; `extra` chunks precede the data, `size` is a false size."""
     height, width, channels = samples.shape
     colour_type = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
-    claim = size or (width, height)
-    header = struct.pack(">IIBBBBB", *claim, samples.dtype.itemsize * 8, colour_type, 0, 0, 0)
+    written_size = size or (width, height)
+    header = struct.pack(">IIBBBBB", *written_size, samples.dtype.itemsize * 8, colour_type, 0, 0, 0)
     big_endian = samples.astype(samples.dtype.newbyteorder(">"))
     rows = b"".join(b"\0" + row.tobytes() for row in big_endian)
     body = [chunk(b"IHDR", header), *extra, chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
@@ -89,7 +89,7 @@ def with_thumbnail(block: bytes) -> bytes:
 
 
 def profile(space: bytes, tags: Mapping[bytes, bytes]) -> bytes:
-    """An ICC profile of version 2 with the given tags, for a monitor in daylight of 5000 K."""
+    """An ICC profile of version 2 with the given tags, for a monitor with a white point of 5000 K."""
     described = b"desc" + struct.pack(">III", 0, 5, 0)[:8] + b"made\0" + bytes(78)
     white = xyz(0.9642, 1.0, 0.8249)
     tags = {b"desc": described, b"cprt": b"text\0\0\0\0none\0\0\0\0", b"wtpt": white, **tags}

@@ -1,4 +1,4 @@
-"""What lies under transparent pixels must not come to light."""
+"""Colours under transparent pixels do not affect visible ones."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,9 @@ from srno.imaging.alpha import bleed, flatten
 
 @given(st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3]), st.sampled_from([8, 16]), st.integers(0, 99))
 @settings(deadline=None, max_examples=60)
-def test_visible_pixels_stay_and_hidden_ones_lie_between_them(h: int, w: int, c: int, bits: int, seed: int) -> None:
+def test_visible_pixels_are_unchanged_and_hidden_ones_are_in_their_range(
+    h: int, w: int, c: int, bits: int, seed: int
+) -> None:
     colour = noise(h, w, c, bits=bits, seed=seed)
     alpha = np.where(noise(h, w, seed=seed + 1) < 200, 0, noise(h, w, bits=bits, seed=seed)).astype(colour.dtype)
     bled = bleed(colour, alpha)
@@ -23,28 +25,28 @@ def test_visible_pixels_stay_and_hidden_ones_lie_between_them(h: int, w: int, c:
         assert (bled[alpha == 0] <= visible.max(0) + 1).all()
 
 
-def test_nothing_hidden_or_nothing_visible() -> None:
+def test_all_visible_or_all_hidden_is_unchanged() -> None:
     colour = noise(6, 7, 3)
     assert bleed(colour, np.full((6, 7), 1, np.uint8)) is colour
     assert bleed(colour, np.zeros((6, 7), np.uint8)) is colour
 
 
-def test_hidden_colours_do_not_matter() -> None:
+def test_hidden_colours_have_no_effect() -> None:
     alpha = np.where(noise(50, 60, seed=1) < 128, 0, 255).astype(np.uint8)
     one, other = noise(50, 60, 3, seed=2), noise(50, 60, 3, seed=3)
     other[alpha > 0] = one[alpha > 0]
     assert np.array_equal(bleed(one, alpha), bleed(other, alpha))
 
 
-def test_one_colour_fills_everything() -> None:
+def test_one_visible_pixel_fills_the_picture() -> None:
     colour = np.zeros((37, 53, 3), np.uint16)
     alpha = np.zeros((37, 53), np.uint16)
     colour[30, 2], alpha[30, 2] = (40_000, 5, 65_535), 9
     assert np.abs(bleed(colour, alpha).astype(int) - (40_000, 5, 65_535)).max() <= 1
 
 
-def test_the_nearest_colour_wins() -> None:
-    """A red disc left and a blue one right, black between: each keeps its own surroundings."""
+def test_hidden_pixels_take_the_nearest_colour() -> None:
+    """A red disc on the left and a blue one on the right: the black pixels around each take its colour."""
     y, x = np.mgrid[:64, :128]
     left, right = np.hypot(y - 32, x - 32) < 16, np.hypot(y - 32, x - 96) < 16
     colour = np.zeros((64, 128, 3), np.uint8)
@@ -56,7 +58,7 @@ def test_the_nearest_colour_wins() -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 16])
-def test_flatten_lays_on_white(bits: int) -> None:
+def test_flatten_blends_over_white(bits: int) -> None:
     top = 2**bits - 1
     colour, alpha = noise(20, 30, 3, bits=bits), noise(20, 30, bits=bits, seed=1)
     alpha[0], alpha[1] = 0, top

@@ -1,4 +1,4 @@
-"""EXIF keeps what the camera said about the scene and forgets what it said about the file."""
+"""EXIF entries about the scene are kept, entries about the file are dropped."""
 
 import io
 import struct
@@ -21,16 +21,16 @@ def loaded(block: bytes | None) -> Image.Exif:
 
 
 def camera_block(orientation: int | None = None) -> bytes:
-    return camera_exif(orientation).tobytes().removeprefix(exif.PREFIX)
+    return camera_exif(orientation).tobytes().removeprefix(exif.EXIF_PREFIX)
 
 
 def has_thumbnail(block: bytes) -> bool:
-    data = encode(Image.new("L", (8, 8)), "JPEG", exif=exif.PREFIX + block)
+    data = encode(Image.new("L", (8, 8)), "JPEG", exif=exif.EXIF_PREFIX + block)
     return "jpeg-thumbnail-data" in pyvips.Image.jpegload_buffer(data).get_fields()
 
 
-@pytest.mark.parametrize("prefix", [b"", exif.PREFIX])
-def test_scene_kept_file_forgotten(prefix: bytes) -> None:
+@pytest.mark.parametrize("prefix", [b"", exif.EXIF_PREFIX])
+def test_scene_entries_are_kept_and_file_entries_are_dropped(prefix: bytes) -> None:
     block = with_thumbnail(camera_block(6))
     assert has_thumbnail(block)
     facts = exif.from_block(prefix + block)
@@ -54,8 +54,8 @@ def test_maker_notes_do_not_move() -> None:
 
 @given(st.integers(8, 2000), st.integers(5, 500), st.binary(min_size=5, max_size=300))
 @settings(deadline=None, max_examples=50)
-def test_maker_notes_stay_wherever_they_are(gap: int, length: int, artist: bytes) -> None:
-    """Directories and values are laid around the notes, even when these stand in the way."""
+def test_maker_notes_keep_any_offset(gap: int, length: int, artist: bytes) -> None:
+    """Directories and values are placed around the notes, also if these overlap the usual place."""
     notes = bytes(range(256)) * 2
     notes = notes[:length]
     pinned = ifd.Entry(7, length, notes, gap)
@@ -76,7 +76,7 @@ def test_cleaning_twice_changes_nothing() -> None:
     assert exif.from_block(once) == exif.Facts(1, once)
 
 
-def test_both_byte_orders() -> None:
+def test_both_byte_orders_are_read() -> None:
     for order in ("<", ">"):
         layout = ifd.Layout(order)
         entries: ifd.Directory = {
@@ -95,13 +95,13 @@ def test_impossible_orientations_are_upright(orientation: int) -> None:
 
 
 @pytest.mark.parametrize("block", [None, b"", b"Exif\0\0", b"II*\0", b"MM\0*\xff\xff\xff\xff", b"nothing of the kind"])
-def test_no_exif(block: bytes | None) -> None:
+def test_a_block_without_exif_gives_the_defaults(block: bytes | None) -> None:
     assert exif.from_block(block) == exif.Facts()
 
 
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=20), st.integers(0, 400))
 @settings(deadline=None, max_examples=200)
-def test_damage_is_survived(changes: list[tuple[int, int]], length: int) -> None:
+def test_a_damaged_block_gives_a_valid_one(changes: list[tuple[int, int]], length: int) -> None:
     block = bytearray(with_thumbnail(camera_block(6)))
     for at, value in changes:
         block[at % len(block)] = value
@@ -110,7 +110,7 @@ def test_damage_is_survived(changes: list[tuple[int, int]], length: int) -> None
     assert facts.block is None or exif.from_block(facts.block) == exif.Facts(1, facts.block)
 
 
-def test_entries_that_share_bytes_do_not_fill_the_memory() -> None:
+def test_entries_that_share_bytes_are_limited_in_size() -> None:
     count = 60_000
     table = b"".join(struct.pack("<HHII", 40_000 + i % 20_000, 7, 60_000, 8) for i in range(count))
     block = b"II*\0\x08\0\0\0" + struct.pack("<H", count) + table + bytes(4)
@@ -119,7 +119,7 @@ def test_entries_that_share_bytes_do_not_fill_the_memory() -> None:
     assert len(kept) < 3 << 20
 
 
-def test_tiff_keeps_what_exif_defines() -> None:
+def test_tiff_keeps_the_tags_that_exif_defines() -> None:
     image = Image.fromarray(noise(9, 14, 3))
     facts = exif.from_tiff(encode(image, "TIFF", exif=camera_exif(5, sizes=False).tobytes(), description="a house"))
     assert facts.orientation == 5
@@ -130,7 +130,7 @@ def test_tiff_keeps_what_exif_defines() -> None:
 
 
 @pytest.mark.parametrize("big", [False, True])
-def test_descriptions_by_programs_are_forgotten(big: bool) -> None:
+def test_descriptions_that_programs_generate_are_dropped(big: bool) -> None:
     private = (65_000, 2, 6, b"secret", True)
     by_program = tiff(
         noise(9, 14, 3), photometric="rgb", bigtiff=big, metadata={}, extratags=[private], software="made"

@@ -1,4 +1,4 @@
-"""The table of formats tells the truth about the encoders and decoders that are installed."""
+"""The table of formats matches the installed encoders and decoders."""
 
 import io
 
@@ -15,14 +15,14 @@ from srno.imaging.read import read
 from srno.imaging.write import write
 
 
-def test_formats_are_known_by_content() -> None:
+def test_formats_are_detected_by_content() -> None:
     image = Image.fromarray(noise(9, 14, 3))
     for name in CAPABILITIES:
         assert sniff(encode(image, name)) == name
     assert sniff(tiff(noise(9, 14), bigtiff=True)) == "TIFF"
     assert sniff(tiff(noise(9, 14), byteorder=">")) == "TIFF"
-    for nothing in (b"", b"RIFF1234WAVE", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", b"<svg>", b"%PDF-1.7"):
-        assert sniff(nothing) is None
+    for unknown in (b"", b"RIFF1234WAVE", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", b"<svg>", b"%PDF-1.7"):
+        assert sniff(unknown) is None
 
 
 @pytest.mark.parametrize("name", ["JPEG", "WEBP", "AVIF", "GIF"])
@@ -46,7 +46,7 @@ def test_one_pixel_more_is_refused_before_encoding(name: Format, capfd: pytest.C
     assert capfd.readouterr().err == ""
 
 
-def test_advice_names_only_formats_that_keep_the_picture() -> None:
+def test_the_error_names_only_formats_that_can_store_the_picture() -> None:
     with pytest.raises(SRNOError, match=r"these would work: PNG, TIFF$"):
         check_limits("WEBP", 20_000, 100, 3, 16)
     with pytest.raises(SRNOError, match=r"these would work: PNG, TIFF, AVIF, GIF$"):
@@ -57,7 +57,7 @@ def test_advice_names_only_formats_that_keep_the_picture() -> None:
         check_limits("JPEG", 2**31, 1, 3, 8)
 
 
-def test_ceilings_by_size() -> None:
+def test_limits_of_bytes_and_pixels() -> None:
     check_limits("BMP", 30_000, 30_000, 3, 8)
     with pytest.raises(SRNOError, match="BMP holds at most 4,294,967,295 bytes"):
         check_limits("BMP", 40_000, 40_000, 3, 8)

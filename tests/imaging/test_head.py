@@ -1,4 +1,4 @@
-"""The head of a file gives the size that reading it gives."""
+"""The header gives the size of the decoded picture."""
 
 import struct
 from pathlib import Path
@@ -18,7 +18,7 @@ KINDS = ["PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF"]
 def test_size_and_format_are_those_of_the_decoded_picture(tmp_path: Path, kind: str, orientation: int):
     exif = {} if kind in ("BMP", "GIF") else {"exif": camera_exif(orientation, sizes=kind != "TIFF").tobytes()}
     data = encode(Image.fromarray(noise(24, 32, 3)), kind, **exif)
-    path = tmp_path / "photo[1,2].bin"  # neither the suffix nor brackets matter
+    path = tmp_path / "photo[1,2].bin"  # suffix and brackets have no effect
     path.write_bytes(data)
     picture = read(path)
     for source in (path, data):
@@ -28,20 +28,20 @@ def test_size_and_format_are_those_of_the_decoded_picture(tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize("data", [png(noise(5, 7, 4, bits=16)), tiff(noise(5, 7, 3, bits=16), photometric="rgb")])
-def test_sixteen_bits(data: bytes):
+def test_the_size_of_16_bit_files(data: bytes):
     head = read_head(data)
     assert head is not None
     assert head.size == (7, 5)
 
 
-def test_claims_are_taken_at_their_word_without_decoding():
+def test_the_size_in_the_header_is_returned_without_decoding():
     head = read_head(png(noise(2, 2, 3), size=(60_000, 60_000)))
     assert head is not None
     assert head.size == (60_000, 60_000)
 
 
 @pytest.mark.parametrize("data", [b"", b"some text", b"\x89PNG\r\n\x1a\n", b"GIF89a" + struct.pack("<H", 3)])
-def test_no_head_is_no_error(tmp_path: Path, data: bytes):
+def test_an_unreadable_header_gives_none(tmp_path: Path, data: bytes):
     (tmp_path / "x.png").write_bytes(data)
     assert read_head(tmp_path / "x.png") is None
     assert read_head(data) is None

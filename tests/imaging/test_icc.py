@@ -1,4 +1,4 @@
-"""Profiles and the way to sRGB."""
+"""Profiles and conversion to sRGB."""
 
 import io
 
@@ -14,7 +14,7 @@ def encoded(linear: np.ndarray) -> np.ndarray:
     return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
 
 
-def test_spaces() -> None:
+def test_the_kind_of_samples_of_a_profile() -> None:
     kinds = {P3: "RGB", SRGB: "RGB", CMYK: "CMYK", gray_profile(2.2): "GRAY"}
     for icc, space in kinds.items():
         assert profile.space(icc) == space
@@ -34,7 +34,7 @@ def test_gray_follows_its_curve(gamma: float, bits: int) -> None:
     assert np.abs(moved.reshape(-1) - exact).max() <= (0.6 if bits == 8 else 400)
 
 
-def test_what_is_srgb_already_stays() -> None:
+def test_colours_in_srgb_are_unchanged() -> None:
     colour = noise(9, 14, 3)
     assert profile.to_srgb(colour, SRGB) is colour
     gray = profile.gray_of(SRGB)
@@ -44,13 +44,13 @@ def test_what_is_srgb_already_stays() -> None:
 
 
 @pytest.mark.parametrize("icc", [P3[:200], rgb_profile(1.8, 1.8, 1.8)[:200], P3[:132] + bytes(300)])
-def test_broken_profiles_change_nothing(icc: bytes) -> None:
+def test_a_broken_profile_leaves_the_colours_unchanged(icc: bytes) -> None:
     colour = noise(9, 14, 3)
     assert np.array_equal(profile.to_srgb(colour, icc), colour)
     assert profile.gray_of(icc) is None
 
 
-def test_derived_gray_profile_is_valid() -> None:
+def test_the_derived_gray_profile_is_valid() -> None:
     for icc in (P3, SRGB, rgb_profile(1.8, 1.8, 1.8)):
         gray = profile.gray_of(icc)
         assert gray is not None
@@ -63,8 +63,8 @@ def test_derived_gray_profile_is_valid() -> None:
 
 def test_equal_channels_are_gray_unless_a_profile_needs_three() -> None:
     gray = np.repeat(noise(9, 14, 1), 3, axis=2)
-    assert profile.collapse(gray, None).shape == (9, 14, 1)
-    assert profile.collapse(gray, gray_profile(2.2)).shape == (9, 14, 1)
-    assert profile.collapse(gray, P3).shape == (9, 14, 1)  # its gray profile has the same tone curve
-    assert profile.collapse(gray, rgb_profile(1.8, 2.2, 1.8)) is gray
-    assert profile.collapse(noise(9, 14, 3), None).shape == (9, 14, 3)
+    assert profile.collapse_gray(gray, None).shape == (9, 14, 1)
+    assert profile.collapse_gray(gray, gray_profile(2.2)).shape == (9, 14, 1)
+    assert profile.collapse_gray(gray, P3).shape == (9, 14, 1)  # its gray profile has the same tone curve
+    assert profile.collapse_gray(gray, rgb_profile(1.8, 2.2, 1.8)) is gray
+    assert profile.collapse_gray(noise(9, 14, 3), None).shape == (9, 14, 3)

@@ -1,4 +1,4 @@
-"""Samples to floats and back."""
+"""Conversion of samples to floats and back."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from srno.imaging.picture import Picture, from_float, to_float
 
 
 @pytest.mark.parametrize("bits", [8, 16])
-def test_floats_and_back_is_exact(bits: int) -> None:
+def test_the_round_trip_through_floats_is_exact(bits: int) -> None:
     levels = np.arange(2**bits, dtype=np.uint16 if bits == 16 else np.uint8)
     floats = to_float(levels)
     assert floats.dtype == np.float32
@@ -18,7 +18,7 @@ def test_floats_and_back_is_exact(bits: int) -> None:
     assert np.array_equal(back, levels)
 
 
-def test_rounding_and_clipping() -> None:
+def test_floats_are_rounded_and_clipped() -> None:
     values = np.array([-3, -0.001, 0.49 / 255, 0.5 / 255, 1.49 / 255, 1.5 / 255, 0.5, 254.5 / 255, 1.001, 7])
     assert from_float(values, 8).tolist() == [0, 0, 0, 1, 1, 2, 128, 255, 255, 255]
     assert from_float(values.astype(np.float32), 16)[[0, 6, 9]].tolist() == [0, 32768, 65535]
@@ -35,7 +35,7 @@ def test_changing_bits_rounds_to_the_nearest() -> None:
     assert wide.with_bits(16) is wide
 
 
-def test_properties() -> None:
+def test_size_bits_and_channels() -> None:
     picture = Picture(colour=noise(5, 7, 3, bits=16), alpha=noise(5, 7, bits=16))
     assert (picture.size, picture.bits, picture.channels) == ((7, 5), 16, 4)
     assert picture.samples().shape == (5, 7, 4)

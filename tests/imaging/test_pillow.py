@@ -1,4 +1,4 @@
-"""Pillow's images of every mode."""
+"""Conversion of Pillow images of every mode."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from srno.imaging.pillow import from_pillow, to_pillow
 @pytest.mark.parametrize(
     "mode", ["1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV", "La", "RGBa", "I;16"]
 )
-def test_every_mode_gives_what_pillow_shows(mode: str) -> None:
+def test_every_mode_gives_the_samples_that_pillow_shows(mode: str) -> None:
     source = Image.fromarray(noise(9, 14, bits=16)) if mode == "I;16" else Image.fromarray(noise(9, 14, 4))
     steps = {"La": ("LA", "La"), "PA": ("P", "PA"), "I;16": ()}.get(mode, (mode,))
     image = source
@@ -38,7 +38,7 @@ def test_32_bits_are_refused(mode: str) -> None:
         from_pillow(Image.fromarray(noise(9, 14)).convert(mode))
 
 
-def test_what_is_known_goes_along() -> None:
+def test_metadata_is_kept() -> None:
     image = Image.fromarray(noise(9, 14, 3))
     image.info.update(icc_profile=P3, exif=camera_exif(6).tobytes(), dpi=(300, 200))
     picture = from_pillow(image)

@@ -1,4 +1,4 @@
-"""Every kind of picture that people have comes in right, or gives one clear line."""
+"""Pictures of every kind are read correctly, or refused with one line."""
 
 import io
 import re
@@ -45,7 +45,7 @@ def test_tiff_of_every_depth_and_kind(channels: int, bits: int, options: dict[st
     assert (picture.format, picture.bits) == ("TIFF", bits)
 
 
-def test_tiff_variants() -> None:
+def test_tiff_variants_are_read() -> None:
     gray = noise(9, 14, bits=16)
     assert np.array_equal(read(tiff(65535 - gray, photometric="miniswhite")).colour[..., 0], gray)
     planes = noise(3, 9, 14)
@@ -68,7 +68,7 @@ def test_tiff_variants() -> None:
         (np.zeros((4, 5, 6), np.uint8), "6 channels"),
     ],
 )
-def test_tiff_samples_that_are_no_colours(samples: np.ndarray, words: str) -> None:
+def test_unsupported_tiff_samples_are_refused(samples: np.ndarray, words: str) -> None:
     with pytest.raises(SRNOError, match=f"^the picture: .*{words}.* not supported.*convert"):
         read(tiff(samples, photometric="rgb", planarconfig="contig"))
 
@@ -77,13 +77,13 @@ def test_tiff_samples_that_are_no_colours(samples: np.ndarray, words: str) -> No
     ("photometric", "words"), [("cielab", "CIELAB"), ("icclab", "CIELAB"), ("itulab", "CIELAB"), ("ycbcr", "YCbCr")]
 )
 @pytest.mark.parametrize("bits", [8, 16])
-def test_tiff_colours_that_are_not_red_green_and_blue(photometric: str, words: str, bits: int) -> None:
+def test_unsupported_tiff_colour_spaces_are_refused(photometric: str, words: str, bits: int) -> None:
     with pytest.raises(SRNOError, match=f"^the picture: colours in {words} are not supported; convert"):
         read(tiff(noise(4, 5, 3, bits=bits), photometric=photometric, planarconfig="contig"))
 
 
 @pytest.mark.parametrize(("quality", "photometric"), [(85, 6), (95, 2)])
-def test_tiff_with_jpeg_inside(quality: int, photometric: int) -> None:
+def test_jpeg_compressed_tiff_is_read(quality: int, photometric: int) -> None:
     ramp = np.stack([np.linspace(200, 20, 64), np.full(64, 90), np.linspace(30, 220, 64)], axis=-1)
     colour = np.broadcast_to(ramp.astype(np.uint8), (48, 64, 3)).copy()
     image = pyvips.Image.new_from_array(colour, interpretation="srgb")
@@ -92,7 +92,7 @@ def test_tiff_with_jpeg_inside(quality: int, photometric: int) -> None:
     assert np.abs(read(data).samples().astype(int) - colour).max() <= 8
 
 
-def test_palettes_and_few_bits() -> None:
+def test_palettes_and_bilevel_pictures_are_read() -> None:
     image = Image.fromarray(noise(9, 14, 3)).quantize(16)
     expected = np.asarray(image.convert("RGB"))
     for kind in ("PNG", "GIF", "TIFF", "BMP"):
@@ -109,7 +109,7 @@ def test_palettes_and_few_bits() -> None:
         assert np.array_equal(picture.colour[..., 0], np.asarray(black_and_white.convert("L"))), kind
 
 
-def test_transparent_colour_of_png() -> None:
+def test_the_transparent_colour_of_a_png_becomes_alpha() -> None:
     samples = noise(9, 14, 3, bits=16)
     picture = read(png(samples, chunk(b"tRNS", samples[4, 5].astype(">u2").tobytes())))
     assert np.array_equal(picture.colour, samples)
@@ -125,7 +125,7 @@ def test_gray_stays_gray(kind: str) -> None:
     assert np.abs(picture.colour[..., 0].astype(int) - RAMP).max() <= 2
 
 
-def test_first_frame_of_an_animation() -> None:
+def test_an_animation_is_read_as_its_first_frame() -> None:
     frames = [Image.fromarray(noise(9, 14, 3, seed=seed)).quantize(8) for seed in range(3)]
     data = encode(frames[0], "GIF", save_all=True, append_images=frames[1:])
     assert np.array_equal(read(data).colour, np.asarray(frames[0].convert("RGB")))
@@ -134,7 +134,7 @@ def test_first_frame_of_an_animation() -> None:
     assert np.array_equal(read(webp).colour, np.asarray(frames[0].convert("RGB")))
 
 
-def test_transparency_of_a_gif() -> None:
+def test_the_transparent_index_of_a_gif_becomes_alpha() -> None:
     image = Image.fromarray(noise(9, 14) % 7 + 1)
     image.putpalette(bytes(noise(24)))
     used, unused = read(encode(image, "GIF", transparency=5)), read(encode(image, "GIF", transparency=200))
@@ -143,14 +143,14 @@ def test_transparency_of_a_gif() -> None:
     assert unused.alpha is None
 
 
-def test_small_first_frame_keeps_the_canvas() -> None:
+def test_a_small_first_frame_keeps_the_canvas_size() -> None:
     data = bytearray(encode(Image.fromarray(noise(9, 14)), "GIF"))
     data[6:10] = struct.pack("<HH", 3000, 20)
     assert read(bytes(data)).size == (3000, 20)
 
 
 @pytest.mark.parametrize("bits", [10, 12])
-def test_avif_of_many_bits(bits: int) -> None:
+def test_avif_of_10_and_12_bits_is_scaled_to_16(bits: int) -> None:
     levels = np.linspace(0, 65535, 64 * 64).round().astype(np.uint16).reshape(64, 64)
     image = pyvips.Image.new_from_array(np.stack([levels] * 3, axis=-1), interpretation="rgb16")
     picture = read(
@@ -166,7 +166,7 @@ def test_avif_of_many_bits(bits: int) -> None:
 def test_orientation_is_applied_once(kind: str, orientation: int) -> None:
     corners = np.kron(np.array([[0, 60, 120], [180, 230, 255]], np.uint8), np.ones((16, 16), np.uint8))
     stored = Image.fromarray(np.stack([corners] * 3, axis=-1))
-    exif = camera_exif(orientation, sizes=kind != "TIFF").tobytes()  # sizes there would be the file's own
+    exif = camera_exif(orientation, sizes=kind != "TIFF").tobytes()  # in TIFF these tags are the size of the file
     options = {"WEBP": {"lossless": True}, "JPEG": {"quality": 100}, "AVIF": {"quality": 100}}.get(kind, {})
     picture = read(encode(stored, kind, exif=exif, **options))
     turns = {
@@ -188,7 +188,7 @@ def test_orientation_is_applied_once(kind: str, orientation: int) -> None:
     assert kept[MAKE] == "Canon"
 
 
-def test_alpha_and_resolution_turn_too() -> None:
+def test_orientation_applies_to_alpha_and_resolution() -> None:
     data = encode(Image.fromarray(noise(9, 14, 4)), "PNG", exif=camera_exif(6), dpi=(300, 150))
     picture = read(data)
     assert picture.alpha is not None
@@ -198,7 +198,7 @@ def test_alpha_and_resolution_turn_too() -> None:
     assert read(encode(Image.new("L", (2, 2)), "JPEG")).dpi is None
 
 
-def test_exif_behind_the_samples_of_png() -> None:
+def test_exif_after_the_samples_of_a_png_is_read() -> None:
     plain = png(noise(9, 14, 3))
     block = camera_exif(6).tobytes().removeprefix(b"Exif\0\0")
     picture = read(plain[:-12] + chunk(b"eXIf", block) + plain[-12:])
@@ -214,7 +214,7 @@ def test_absurd_resolutions_are_ignored(per_metre: int) -> None:
 
 @pytest.mark.parametrize("icc", [P3, SRGB, rgb_profile(1.8, 1.8, 1.8)])
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "TIFF", "AVIF"])
-def test_rgb_profiles_come_through_byte_for_byte(kind: str, icc: bytes) -> None:
+def test_rgb_profiles_are_kept_byte_for_byte(kind: str, icc: bytes) -> None:
     image = Image.fromarray(noise(9, 14, 3))
     picture = read(encode(image, kind, icc_profile=icc, **({"lossless": True} if kind == "WEBP" else {})))
     assert picture.icc == icc
@@ -222,7 +222,7 @@ def test_rgb_profiles_come_through_byte_for_byte(kind: str, icc: bytes) -> None:
         assert np.array_equal(picture.colour, noise(9, 14, 3))
 
 
-def test_palette_with_a_profile_stays_in_its_colours() -> None:
+def test_a_palette_with_a_profile_keeps_its_colours() -> None:
     image = Image.fromarray(noise(9, 14, 3)).quantize(16)
     picture = read(encode(image, "PNG", icc_profile=P3))
     assert picture.icc == P3
@@ -230,7 +230,7 @@ def test_palette_with_a_profile_stays_in_its_colours() -> None:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF"])
-def test_gray_profile_with_gray(kind: str) -> None:
+def test_gray_keeps_its_gray_profile(kind: str) -> None:
     icc = gray_profile(1.8)
     picture = read(encode(Image.fromarray(RAMP), kind, icc_profile=icc))
     assert (picture.channels, picture.icc) == (1, icc)
@@ -263,7 +263,7 @@ def test_gray_under_a_profile_that_tints_becomes_rgb() -> None:
     assert np.array_equal(picture.colour, np.stack([RAMP] * 3, axis=-1))
 
 
-def test_profiles_of_other_samples_are_dropped() -> None:
+def test_profiles_for_other_samples_are_dropped() -> None:
     rgb = Image.fromarray(noise(9, 14, 3))
     for icc in (gray_profile(2.2), CMYK, b"no profile at all", P3[:100]):
         picture = read(encode(rgb, "TIFF", icc_profile=icc))
@@ -291,7 +291,7 @@ def test_cmyk_is_converted_through_its_profile(kind: str) -> None:
 
 
 @pytest.mark.parametrize("icc", [None, b"broken" * 40, CMYK[:2000]])
-def test_cmyk_without_a_usable_profile(icc: bytes | None) -> None:
+def test_cmyk_without_a_usable_profile_is_converted(icc: bytes | None) -> None:
     patches = np.array([[[0, 0, 0, 0], [0, 0, 0, 255], [255, 0, 0, 0], [0, 255, 255, 0]]], np.uint8)
     data = encode(Image.fromarray(patches, "CMYK"), "TIFF", **({} if icc is None else {"icc_profile": icc}))
     picture = read(data)
@@ -303,7 +303,7 @@ def test_cmyk_without_a_usable_profile(icc: bytes | None) -> None:
     assert picture.icc == SRGB
 
 
-def test_cmyk_of_16_bits_with_alpha() -> None:
+def test_cmyk_of_16_bits_keeps_its_alpha() -> None:
     ink = noise(6, 7, 5, bits=16)
     picture = read(tiff(ink, photometric="separated", extrasamples=["unassalpha"], planarconfig="contig"))
     assert (picture.channels, picture.bits) == (4, 16)
@@ -313,14 +313,14 @@ def test_cmyk_of_16_bits_with_alpha() -> None:
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 5000), (5000, 1)])
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF"])
-def test_extreme_shapes(kind: str, size: tuple[int, int]) -> None:
+def test_extreme_sizes_are_read(kind: str, size: tuple[int, int]) -> None:
     picture = read(encode(Image.new("RGB", size, (200, 100, 50)), kind))
     assert picture.size == size
     assert np.abs(picture.colour.astype(int) - (200, 100, 50)).max() <= 8
 
 
-def claims(kind: str) -> bytes:
-    """A tiny file whose header promises 60,000×60,000 pixels."""
+def file_of_false_size(kind: str) -> bytes:
+    """A tiny file whose header gives a size of 60,000×60,000 pixels."""
     image = Image.fromarray(noise(24, 32, 3))
     if kind == "PNG":
         return png(noise(24, 32, 3), size=(60_000, 60_000))
@@ -344,18 +344,18 @@ def claims(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "BMP", "GIF", "AVIF"])
-def test_a_claim_of_60000_pixels_per_side(kind: str, tmp_path: Path) -> None:
+def test_a_false_size_of_60000_pixels_per_side_is_refused(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "huge.png"
-    path.write_bytes(claims(kind))
+    path.write_bytes(file_of_false_size(kind))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(SRNOError, match=r"huge\.png: claims 60000×60000 = 3,600 megapixels; the limit is 500"):
             read(path)
         with pytest.raises(SRNOError, match=r"^upload: claims"):
-            read(claims(kind), name="upload")
+            read(file_of_false_size(kind), name="upload")
 
 
-def test_the_limit_can_be_set_and_pillow_is_left_alone() -> None:
+def test_the_limit_can_be_set_without_changing_that_of_pillow() -> None:
     before = Image.MAX_IMAGE_PIXELS
     data = png(noise(10, 10, 1))
     assert read(data, max_pixels=100).size == (10, 10)
@@ -365,7 +365,7 @@ def test_the_limit_can_be_set_and_pillow_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("side", [2**31 - 1, 2**32 - 1, 0])
-def test_impossible_sizes_say_so_quietly(side: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_impossible_sizes_are_refused_without_other_output(side: int, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SRNOError, match=r"^the picture: (claims|has no pixels)"):
         read(png(noise(4, 4, 1), size=(side, 3)))
     assert capfd.readouterr().err == ""
@@ -373,7 +373,7 @@ def test_impossible_sizes_say_so_quietly(side: int, capfd: pytest.CaptureFixture
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF"])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.95])
-def test_truncated_files(kind: str, share: float, tmp_path: Path) -> None:
+def test_truncated_files_are_refused(kind: str, share: float, tmp_path: Path) -> None:
     data = encode(Image.fromarray(noise(64, 64, 3)), kind)
     path = tmp_path / "cut.png"
     path.write_bytes(data[: int(len(data) * share)])
@@ -388,11 +388,11 @@ def test_truncated_files(kind: str, share: float, tmp_path: Path) -> None:
         (b"", "the file is empty"),
         (b"Dear reader, this is no picture.", "not a picture in a known format"),
         (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "not a picture in a known format"),
-        (b"BM is how this text begins, and it goes on for a while", "damaged"),
+        (b"BM is the start of this text, which is long enough for a header", "damaged"),
         (b"\x89PNG\r\n\x1a\n", "damaged"),
     ],
 )
-def test_files_that_are_no_pictures(content: bytes, reason: str, tmp_path: Path) -> None:
+def test_files_that_are_not_pictures_are_refused(content: bytes, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "text.png"
     path.write_bytes(content)
     with pytest.raises(SRNOError, match=rf"text\.png: {reason}") as caught:
@@ -400,21 +400,21 @@ def test_files_that_are_no_pictures(content: bytes, reason: str, tmp_path: Path)
     assert "\n" not in str(caught.value)
 
 
-def test_missing_files_and_folders(tmp_path: Path) -> None:
+def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SRNOError, match=r"none\.png: No such file"):
         read(tmp_path / "none.png")
     with pytest.raises(SRNOError, match="Is a directory"):
         read(tmp_path)
 
 
-def test_the_suffix_means_nothing(tmp_path: Path) -> None:
+def test_the_suffix_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "picture.jpg"
     path.write_bytes(png(noise(4, 5, 3, bits=16)))
     picture = read(path)
     assert (picture.format, picture.bits) == ("PNG", 16)
 
 
-def test_damaged_bytes_never_escape_as_other_errors() -> None:
+def test_damaged_files_raise_no_other_error() -> None:
     rng = np.random.default_rng(7)
     image = Image.fromarray(noise(16, 16, 3))
     for kind in ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF"):

@@ -1,4 +1,4 @@
-"""The operator once more, straight from its equations: float64, one point, neighbour, head and channel at a time.
+"""Reference of the operator, directly from its equations: float64, one point, neighbour, head and channel at a time.
 
 It shares no arithmetic with the package. Tensors come as a plain mapping from the package's names to arrays.
 """
@@ -123,7 +123,7 @@ def nearest(x: float, n: int) -> int:
 
 
 def neighbour(x: float, sign: int, n: int) -> int:
-    """The pixel nearest to x ± 1/n + 1e-6, held inside the picture."""
+    """The pixel nearest to x ± 1/n + 1e-6, clamped to the picture."""
     moved = x + sign / n + 1e-6
     return nearest(min(max(moved, -1 + 1e-6), 1 - 1e-6), n)
 
@@ -180,7 +180,7 @@ def gelu(a: float) -> float:
 
 
 def bilinear(channel: Array, point: Array) -> float:
-    """One channel (h, w) between the four pixels around `point`, the outermost ones going on for ever."""
+    """One channel (h, w) between the four pixels around `point`, with the border pixels repeated."""
     lower: list[int] = []
     fraction: list[float] = []
     for axis in (0, 1):
@@ -198,7 +198,7 @@ def bilinear(channel: Array, point: Array) -> float:
 
 
 def count(tensors: Tensors, pattern: str) -> int:
-    """How many of pattern.format(0), pattern.format(1), … have a weight."""
+    """Count pattern.format(0), pattern.format(1), … up to the first without a weight."""
     i = 0
     while f"{pattern.format(i)}.weight" in tensors:
         i += 1

@@ -14,7 +14,7 @@ from srno.operator.srno import SRNO
 
 
 def loops(model: SRNO, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
-    """What the loops say, picture by picture, for coords (B, n, 2)."""
+    """Values of the reference, picture by picture, for coords (B, n, 2)."""
     tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     answers = [
         torch.from_numpy(reference.evaluate(tensors, *(a.numpy() for a in item), lifting=model.config.lifting))
@@ -53,7 +53,9 @@ def test_grids_of_any_size(config: SRNOConfig, size: tuple[int, int]) -> None:
     n=st.integers(1, 9),
     scales=st.tuples(st.floats(1, 30), st.floats(1, 30)),
 )
-def test_anything_small(name: str, seed: int, lr_size: tuple[int, int], n: int, scales: tuple[float, float]) -> None:
+def test_small_pictures_at_any_scale(
+    name: str, seed: int, lr_size: tuple[int, int], n: int, scales: tuple[float, float]
+) -> None:
     model = random_model(CONFIGS[name], seed=seed)
     assert_agrees(model, random_image(*lr_size, seed=seed), random_coords(n, seed=seed), cell_of(*scales))
 
@@ -78,7 +80,7 @@ def test_centres_of_the_last_row_and_column(factor: int) -> None:
 @pytest.mark.parametrize("name", ["edsr", "edsr-nearest"])
 @pytest.mark.parametrize(("lr_size", "size"), [((6, 2), (9, 2)), ((2, 6), (2, 9))], ids=str)
 def test_queries_on_pixel_borders(name: str, lr_size: tuple[int, int], size: tuple[int, int]) -> None:
-    """Every third query of ×1.5 lies between two pixels, in fp64 sometimes a rounding below: it is the upper one's."""
+    """Every third query of ×1.5 lies between two pixels, in fp64 sometimes one rounding below; the upper one counts."""
     assert_agrees(random_model(CONFIGS[name]), random_image(*lr_size), *grid_queries(lr_size, size))
 
 
@@ -90,5 +92,5 @@ def test_pictures_of_one_pixel_row_or_column(name: str, lr_size: tuple[int, int]
     assert_agrees(random_model(CONFIGS[name]), random_image(*lr_size), *grid_queries(lr_size, size))
 
 
-def test_scale_30() -> None:
+def test_a_scale_of_30() -> None:
     assert_agrees(random_model(CONFIGS["edsr-one-layer"]), random_image(1, 2), *grid_queries((1, 2), (30, 60)))

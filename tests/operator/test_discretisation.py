@@ -1,4 +1,4 @@
-"""A picture is a function: the answer belongs to the set of points, at a cost that is linear in their number."""
+"""Discretisation: the result depends on the set of points, not on their order, at a cost linear in their number."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,15 +21,15 @@ every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.k
 
 
 @every_config
-def test_permuting_the_points_permutes_the_answer(config: SRNOConfig) -> None:
+def test_permuting_the_points_permutes_the_result(config: SRNOConfig) -> None:
     model, image, coords = random_model(config), random_image(5, 6), random_coords(40)
     order = torch.randperm(40, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         assert_close(model(image, coords[:, order], cell_of(2, 3)), model(image, coords, cell_of(2, 3))[:, order])
 
 
-def test_sorting_a_random_subset_cannot_matter() -> None:
-    """Sequential sampling as random points in raster order: each point has the same answer, so the loss is the same."""
+def test_sorting_random_points_does_not_change_their_values() -> None:
+    """Sequential sampling as random points in raster order: each point has the same value, so the loss is the same."""
     model, image = random_model(CONFIGS["edsr"]), random_image(6, 6)
     points = make_grid(15, 15).reshape(-1, 2)
     drawn = torch.randperm(225, generator=torch.Generator().manual_seed(0))[:36]
@@ -50,8 +50,8 @@ def test_repeating_all_points_changes_nothing(config: SRNOConfig, times: int) ->
         assert_close(model(image, coords.repeat(1, times, 1), cell_of(2, 2)), once.repeat(1, times, 1))
 
 
-def test_other_points_do_matter() -> None:
-    """The integral is over the given points: without this, the properties above would say nothing about it."""
+def test_a_value_depends_on_the_other_points() -> None:
+    """The integral is over the given points; otherwise the tests above could not fail."""
     model, image, coords = random_model(CONFIGS["edsr"]), random_image(4, 5), random_coords(12)
     with torch.no_grad():
         alone = model(image, coords[:, :3], cell_of(2, 2))
@@ -60,7 +60,7 @@ def test_other_points_do_matter() -> None:
 
 
 @every_config
-def test_a_batch_is_its_items_one_by_one(config: SRNOConfig) -> None:
+def test_a_batch_equals_its_items_one_by_one(config: SRNOConfig) -> None:
     model, image, coords = random_model(config), random_image(4, 5, batch=3), random_coords(14, batch=3)
     cell = torch.cat([cell_of(1, 1), cell_of(2, 3.5), cell_of(30, 4)])
     with torch.no_grad():
@@ -79,7 +79,7 @@ def test_coordinates_keep_their_shape() -> None:
 
 
 class LargestResult(TorchDispatchMode):
-    """Counts the elements of the largest tensor that any operation gives."""
+    """Counts the elements of the largest tensor that any operation returns."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class LargestResult(TorchDispatchMode):
 
 def cost(config: SRNOConfig, n: int, *, fast: bool) -> tuple[int, int]:
     """FLOPs of decoding n points, and the elements of the largest intermediate."""
-    # autocast, which the fused decoder turns off for small matrices, does not know the meta device
+    # the fused decoder disables autocast for small matrices, and autocast does not support the meta device
     with torch.device("cpu" if fast else "meta"), torch.no_grad():
         model = create_model(config)
         assert isinstance(model, SRNO)

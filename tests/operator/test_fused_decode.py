@@ -1,4 +1,4 @@
-"""The rearranged decoder is the same function as the textbook one, and has the same gradients."""
+"""The rearranged decoder has the values and the gradients of the textbook one."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ def rearranged(model: SRNO, features: Tensor, image: Tensor, coords: Tensor, cel
 
 
 def value_and_gradients(decode: Decode, model: SRNO) -> dict[str, Tensor]:
-    """The answer and its gradients with respect to features, picture, coordinates, cell and every parameter."""
+    """The values and their gradients with respect to features, picture, coordinates, cell and every parameter."""
     image = random_image(5, 4, batch=2).requires_grad_()
     coords = random_coords(23, batch=2).requires_grad_()
     cell = torch.cat([cell_of(1.7, 2.9), cell_of(3.3, 1.2)]).requires_grad_()
@@ -41,7 +41,7 @@ def value_and_gradients(decode: Decode, model: SRNO) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
-def test_value_and_gradients(config: SRNOConfig) -> None:
+def test_values_and_gradients_equal_those_of_the_textbook(config: SRNOConfig) -> None:
     model = random_model(config)
     expected = value_and_gradients(textbook, model)
     actual = value_and_gradients(rearranged, model)
@@ -63,8 +63,8 @@ def test_weights_of_any_dtype(dtype: torch.dtype) -> None:
     assert_close(answer, expected)
 
 
-def test_head_without_variance() -> None:
-    """A head whose keys are all equal gives numbers, not NaN, both ways."""
+def test_a_head_without_variance_is_finite() -> None:
+    """A head whose keys are all equal gives finite values and gradients in both forms."""
     model = random_model(CONFIGS["edsr"])
     for parameter in model.kernel_layers()[0].key.parameters():
         parameter.data[:4] = 0
@@ -83,13 +83,13 @@ def test_moments_are_additive_over_chunks() -> None:
     assert_close(fused.integral(layer, parts, 30), fused.integral(layer, whole, 30))
 
 
-def test_moments_of_points_without_variance() -> None:
-    """Where k and v vanish the norm has no direction: the gradient is that of a division by ε, and finite."""
+def test_the_gradient_of_points_without_variance_is_finite() -> None:
+    """If k and v are zero, the gradient is that of a division by ε, and finite."""
     layer = random_model(CONFIGS["edsr"]).kernel_layers()[0]
     z = torch.zeros(1, 5, 12, dtype=torch.float64, requires_grad=True)
     with torch.no_grad():
         for linear in (layer.key, layer.value):
-            linear.bias.fill_(1.0)  # the same in all channels of a head: gone with the mean
+            linear.bias.fill_(1.0)  # constant over a head, so the mean removes it
     sums = fused.moments(layer, z)
     assert not sums.kv.any()
     (sums.k.sum() + sums.v[0, 0, 0]).backward()
@@ -98,7 +98,7 @@ def test_moments_of_points_without_variance() -> None:
     assert z.grad.any()
 
 
-def test_gradient_of_the_moments() -> None:
+def test_the_gradient_of_the_moments_passes_gradcheck() -> None:
     layer = random_model(CONFIGS["edsr"]).kernel_layers()[0]
     z = torch.randn(2, 6, 12, dtype=torch.float64, requires_grad=True)
     weight, bias = (a.detach().requires_grad_() for a in fused.centred_key_value(layer))

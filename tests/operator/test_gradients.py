@@ -20,7 +20,7 @@ def smooth_coords(n: int, height: int, width: int) -> Tensor:
 
 
 @pytest.mark.parametrize("name", ["edsr", "edsr-nearest"])
-def test_lifting(name: str) -> None:
+def test_the_lifting_passes_gradcheck(name: str) -> None:
     lifting = random_model(CONFIGS[name]).lifting
     features = torch.randn(1, 5, 3, 4, dtype=torch.float64, requires_grad=True)
     coords = smooth_coords(8, 3, 4).requires_grad_()
@@ -29,7 +29,7 @@ def test_lifting(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["edsr", "edsr-one-layer", "edsr-narrow-heads"])
-def test_galerkin_layer(name: str) -> None:
+def test_the_galerkin_layer_passes_gradcheck(name: str) -> None:
     layer = random_model(CONFIGS[name]).layers[0]
     names, parameters = zip(*layer.named_parameters(), strict=True)
     z = torch.randn(2, 5, CONFIGS[name].d_z, dtype=torch.float64, requires_grad=True)

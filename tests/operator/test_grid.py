@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from srno.operator.grid import cell_of, make_grid, neighbours, pixel_centres
 from tolerances import TOLERANCE
 
-SHIFT = Fraction(1, 10**6)
+BORDER_SHIFT = Fraction(1, 10**6)
 
 
 def exact_centre(i: int, n: int) -> Fraction:
@@ -18,7 +18,7 @@ def exact_centre(i: int, n: int) -> Fraction:
 
 
 def exact_neighbour(x: Fraction, sign: int, n: int) -> int:
-    moved = min(max(x + Fraction(sign, n) + SHIFT, -1 + SHIFT), 1 - SHIFT)
+    moved = min(max(x + Fraction(sign, n) + BORDER_SHIFT, -1 + BORDER_SHIFT), 1 - BORDER_SHIFT)
     return min(range(n), key=lambda i: abs(moved - exact_centre(i, n)))
 
 
@@ -41,8 +41,8 @@ def test_cell_is_per_axis() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @given(data=st.data())
-def test_neighbours_of_a_grid(dtype: torch.dtype, data: st.DataObject) -> None:
-    """Every query of every grid finds its exact neighbours: on centres and pixel borders rounding decides nothing."""
+def test_neighbours_of_a_grid_are_exact(dtype: torch.dtype, data: st.DataObject) -> None:
+    """Every query of every grid has its exact neighbours; rounding has no effect on centres and pixel borders."""
     n = data.draw(st.integers(1, 24), label="pixels")
     size = data.draw(st.integers(1, 4 * n), label="queries")
     found = neighbours(pixel_centres(size).to(dtype), n)
@@ -55,7 +55,7 @@ def test_neighbours_of_a_grid(dtype: torch.dtype, data: st.DataObject) -> None:
         assert found.delta[query].tolist() == pytest.approx([float(delta) for delta in deltas], abs=tolerance)
         total = abs(deltas[0]) + abs(deltas[1])
         shares = [float(abs(other) / total) if total else 0.5 for other in reversed(deltas)]
-        if pair[0] == pair[1]:  # then rounding cannot move the shares either
+        if pair[0] == pair[1]:  # then rounding does not change the shares either
             assert found.share[query].tolist() == shares == [0.5, 0.5]
         assert found.share[query].tolist() == pytest.approx(shares, abs=tolerance)
 

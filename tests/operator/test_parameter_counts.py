@@ -1,4 +1,4 @@
-"""Sizes of the published models, and of ours."""
+"""Parameter counts of the published models, and of ours."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from srno.config import preset
 
 
 def counts(name: str) -> tuple[int, int]:
-    """Parameters of the whole model, and of what stands on the encoder."""
+    """Parameters of the whole model, and of the part after the encoder."""
     with torch.device("meta"):
         model = create_model(preset(name))
     whole = sum(parameter.numel() for parameter in model.parameters())
@@ -25,7 +25,7 @@ def counts(name: str) -> tuple[int, int]:
         ("light", 729_971),
     ],
 )
-def test_whole_models(name: str, whole: int) -> None:
+def test_parameters_of_whole_models(name: str, whole: int) -> None:
     assert counts(name)[0] == whole
 
 
@@ -34,17 +34,17 @@ def test_decoder_does_not_depend_on_the_encoder(encoder: str) -> None:
     assert counts(encoder)[1] == counts(f"{encoder}-h")[1] == 794_883
 
 
-def test_rdn() -> None:
+def test_parameters_of_rdn() -> None:
     assert round(counts("rdn")[0] / 1e6, 1) == 22.8
     assert round((counts("rdn")[0] - counts("rdn")[1]) / 1e6) == 22
 
 
 def test_nearest_lifting_is_narrower() -> None:
-    """246 fewer inputs in place of offsets and weighted neighbours: 64 + 20 + 2 instead of 8 + 256 + 2."""
+    """180 fewer inputs in place of offsets and weighted neighbours: 64 + 20 + 2 instead of 8 + 256 + 2."""
     assert counts("edsr-baseline")[1] - counts("edsr-baseline-i")[1] == (266 - 86) * 256
 
 
-def test_edsr_encoder() -> None:
+def test_weights_of_the_edsr_encoder() -> None:
     with torch.device("meta"):
         encoder = create_model(preset("edsr-baseline")).encoder
     weights = sum(parameter.numel() for name, parameter in encoder.named_parameters() if name.endswith("weight"))

@@ -1,4 +1,4 @@
-"""The paper's comparison in small: everyone gets the same samples, a stopped one goes on, and seeds show the spread."""
+"""The paper's comparison at small scale: equal training for all members, resuming, and differences per seed."""
 
 import json
 import signal
@@ -46,7 +46,7 @@ def tokens(tmp_path: Path, **changes: str) -> list[str | Path]:
     return ["reproduce", "miniature", *(token for pair in pairs for token in pair)]
 
 
-def test_everyone_is_trained_alike_scored_and_set_beside_srno(
+def test_all_members_train_the_same_steps_and_are_compared_with_srno(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_pictures(tmp_path / "train", count=2)
@@ -71,7 +71,7 @@ def test_everyone_is_trained_alike_scored_and_set_beside_srno(
     spread = abs(differences[0] - differences[1]) / 2
     assert rows["LIIF"][4] == f"{sum(differences) / 2:+.3f} ± {spread:.3f}"
     assert f"{steps} steps of 8x2x16" in out
-    # a second time nothing is trained; other flags are refused
+    # a second run trains nothing; other flags are refused
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.safetensors")}
     assert run(capsys, *tokens(tmp_path))[:2] == (0, out)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.safetensors")} == before
@@ -80,7 +80,7 @@ def test_everyone_is_trained_alike_scored_and_set_beside_srno(
     assert "other flags" in err
 
 
-def test_encoders_begin_alike_for_everyone(tmp_path: Path) -> None:
+def test_all_members_start_with_the_same_encoder_weights(tmp_path: Path) -> None:
     data = make_pictures(tmp_path / "train", count=2)
     plan = Miniature(minutes=1, base="tiny", data=(str(data),), stages="8x2x16", steps=1)
     starts: list[dict[str, torch.Tensor]] = []
@@ -91,7 +91,7 @@ def test_encoders_begin_alike_for_everyone(tmp_path: Path) -> None:
         assert all(torch.equal(starts[0][name], other[name]) for name in other)
 
 
-def test_a_stopped_member_goes_on_to_the_same_end(tmp_path: Path) -> None:
+def test_a_resumed_member_ends_with_the_same_weights(tmp_path: Path) -> None:
     data = make_pictures(tmp_path / "train", count=2)
     plan = Miniature(minutes=1, base="tiny", data=(str(data),), stages="8x2x16", steps=6)
     member = Member("SRNO", "tiny")
@@ -101,25 +101,24 @@ def test_a_stopped_member_goes_on_to_the_same_end(tmp_path: Path) -> None:
             signal.raise_signal(signal.SIGTERM)
 
     def show(stop: bool) -> Any:
-        def view(title: str, run: Run) -> Any:
-            def tell(event: dict[str, Any]) -> None:
-                run.write_log(**event)
+        def view(_title: str, _run: Run) -> Any:
+            def report(event: dict[str, Any]) -> None:
                 if stop:
                     stop_at_three(event)
 
-            return nullcontext(tell)
+            return nullcontext(report)
 
         return view
 
     with pytest.raises(KeyboardInterrupt):
         train_member(plan, member, 0, tmp_path / "stopped", WORLD, show(stop=True))
     train_member(plan, member, 0, tmp_path / "stopped", WORLD, show(stop=False))
-    train_member(plan, member, 0, tmp_path / "straight", WORLD, show(stop=False))
-    stopped, straight = (
+    train_member(plan, member, 0, tmp_path / "uninterrupted", WORLD, show(stop=False))
+    stopped, uninterrupted = (
         read_native(run_of(tmp_path / where, member, 0).folder / "last.safetensors").state
-        for where in ("stopped", "straight")
+        for where in ("stopped", "uninterrupted")
     )
-    assert all(torch.equal(stopped[name], straight[name]) for name in straight)
+    assert all(torch.equal(stopped[name], uninterrupted[name]) for name in uninterrupted)
 
 
 def test_gains_are_paired_by_seed() -> None:
@@ -133,7 +132,7 @@ def test_gains_are_paired_by_seed() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"), [({"preset": "rdn-w"}, "the comparison also needs"), ({"minutes": "0"}, "--minutes 0")]
 )
-def test_mistakes_are_one_line(
+def test_wrong_use_is_a_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, str], words: str
 ) -> None:
     make_set(tmp_path / "Set", (40, 44))

@@ -1,4 +1,4 @@
-"""Our models written as the public code of each system would: the inverse of what the package reads."""
+"""Our models in the layout of the public code of each system: the inverse of what the package reads."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +37,7 @@ def as_public(model: Model, name: str) -> dict[str, Any]:
 
 
 def encoder_names(config: EncoderConfig) -> dict[str, str]:
-    """Our modules to theirs."""
+    """Public names of our modules."""
     if isinstance(config, RDNConfig):
         names = {"shallow1": "SFENet1", "shallow2": "SFENet2", "fusion1": "GFF.0", "fusion2": "GFF.1"}
         for i in range(config.blocks):
@@ -58,7 +58,7 @@ def tail_names(config: FixedScaleConfig) -> dict[str, str]:
 
 
 def mean_shift(values: float) -> Mapping[str, Tensor]:
-    """EDSR's 1×1 convolutions that take the mean colour out and put it back, for values up to `values`."""
+    """EDSR's 1×1 convolutions that subtract the mean colour and add it, for values up to `values`."""
     eye = torch.eye(3)[..., None, None]
     return {
         "sub_mean.weight": eye,

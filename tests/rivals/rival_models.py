@@ -1,4 +1,4 @@
-"""Small rivals whose every parameter matters."""
+"""Small rivals with random values in every parameter."""
 
 from typing import Any, cast
 
@@ -30,5 +30,5 @@ CONFIGS = POINTWISE | FIXED
 
 
 def random_rival(config: ModelConfig, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> Model:
-    """A rival in evaluation mode with random numbers everywhere, biases included."""
+    """A rival in evaluation mode with random parameters, biases included."""
     return cast(Any, random_model)(config, seed=seed, dtype=dtype).to(dtype)

@@ -1,4 +1,4 @@
-"""The rivals once more, straight from their equations: float64, one query, neighbour and filter at a time.
+"""Reference of the rivals, directly from their equations: float64, one query, neighbour and filter at a time.
 
 It shares no arithmetic with the package. Tensors come as a plain mapping from the package's names to arrays.
 """
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Tensors = Mapping[str, Array]
 NEIGHBOURS = ((-1, -1), (-1, 1), (1, -1), (1, 1))
-SHIFT = 1e-6
+BORDER_SHIFT = 1e-6
 
 
 def liif(tensors: Tensors, image: Array, coords: Array, cell: Array) -> Array:
     """image (3, h, w), coords (n, 2) as (y, x), cell (2,) in half LR pixels → RGB (n, 3)."""
     features = encode(tensors, image)
 
-    def look(pixel: tuple[int, int], delta: Array) -> Array:
+    def at_neighbour(pixel: tuple[int, int], delta: Array) -> Array:
         return perceptron(tensors, [*surroundings(features, pixel).flatten(), *delta, *cell])
 
-    return np.array([ensemble(features.shape[1:], x, look) for x in coords])
+    return np.array([ensemble(features.shape[1:], x, at_neighbour) for x in coords])
 
 
 def lte(tensors: Tensors, image: Array, coords: Array, cell: Array) -> Array:
@@ -29,7 +29,7 @@ def lte(tensors: Tensors, image: Array, coords: Array, cell: Array) -> Array:
     coefficient, frequency = convolve(tensors, "coefficient", features), convolve(tensors, "frequency", features)
     waves = len(coefficient) // 2
 
-    def look(pixel: tuple[int, int], delta: Array) -> Array:
+    def at_neighbour(pixel: tuple[int, int], delta: Array) -> Array:
         values = np.zeros(2 * waves)
         for j in range(waves):
             F_j = frequency[j][pixel], frequency[waves + j][pixel]
@@ -38,17 +38,17 @@ def lte(tensors: Tensors, image: Array, coords: Array, cell: Array) -> Array:
             values[waves + j] = coefficient[waves + j][pixel] * np.sin(np.pi * f)
         return perceptron(tensors, values)
 
-    return np.array([ensemble(features.shape[1:], x, look) + bilinear(image, x) for x in coords])
+    return np.array([ensemble(features.shape[1:], x, at_neighbour) + bilinear(image, x) for x in coords])
 
 
 def metasr(tensors: Tensors, image: Array, coords: Array, cell: Array, *, filter_cell: Array | None = None) -> Array:
-    """`filter_cell` is what the filters see, where it differs from the cell that moves the query."""
+    """`filter_cell` is the cell of the filters, if it differs from the cell that moves the query."""
     features = encode(tensors, image)
     size = np.array(features.shape[1:])
     answers: list[Array] = []
     for x in coords:
         q = x - cell / size / 2
-        pixel = nearest(np.clip(q + SHIFT, -1 + SHIFT, 1 - SHIFT), features.shape[1:])
+        pixel = nearest(np.clip(q + BORDER_SHIFT, -1 + BORDER_SHIFT, 1 - BORDER_SHIFT), features.shape[1:])
         corner = np.array([centre(i, n) - 1 / n for i, n in zip(pixel, size, strict=True)])
         offset = (q - corner) * size / 2
         inverse_scale = (cell if filter_cell is None else filter_cell)[0] / 2
@@ -62,7 +62,7 @@ def mlp(tensors: Tensors, image: Array, coords: Array, cell: Array) -> Array:
     size = np.array(features.shape[1:])
     answers: list[Array] = []
     for x in coords:
-        pixel = nearest(x + SHIFT, features.shape[1:])
+        pixel = nearest(x + BORDER_SHIFT, features.shape[1:])
         delta = (x - [centre(i, n) for i, n in zip(pixel, size, strict=True)]) * size
         angles = [2**k * np.pi * delta[axis] for k in range(5) for axis in (0, 1)]
         parts = [*features[:, pixel[0], pixel[1]], *np.sin(angles), *np.cos(angles), *cell]
@@ -83,12 +83,12 @@ def fixed(tensors: Tensors, image: Array, coords: Array, cell: Array, *, scale: 
 # Parts
 
 
-def ensemble(size: tuple[int, ...], x: Array, look) -> Array:
-    """Answers of the four neighbours, each weighted by the area between the query and the opposite one."""
+def ensemble(size: tuple[int, ...], x: Array, at_neighbour) -> Array:
+    """Values of the four neighbours, each weighted by the area between the query and the opposite one."""
     pixels, deltas = [], []
     for signs in NEIGHBOURS:
-        moved = [x[axis] + signs[axis] / size[axis] + SHIFT for axis in (0, 1)]
-        pixels.append(nearest(np.clip(moved, -1 + SHIFT, 1 - SHIFT), size))
+        moved = [x[axis] + signs[axis] / size[axis] + BORDER_SHIFT for axis in (0, 1)]
+        pixels.append(nearest(np.clip(moved, -1 + BORDER_SHIFT, 1 - BORDER_SHIFT), size))
         deltas.append(np.array([(x[axis] - centre(pixels[-1][axis], size[axis])) * size[axis] for axis in (0, 1)]))
     total = np.zeros(3)
     for corner, signs in enumerate(NEIGHBOURS):
@@ -97,7 +97,7 @@ def ensemble(size: tuple[int, ...], x: Array, look) -> Array:
             other = NEIGHBOURS.index(tuple(-sign if a == axis else sign for a, sign in enumerate(signs)))
             own, opposite = abs(deltas[corner][axis]), abs(deltas[other][axis])
             share *= opposite / (own + opposite) if own + opposite > 0 else 0.5
-        total += share * look(pixels[corner], deltas[corner])
+        total += share * at_neighbour(pixels[corner], deltas[corner])
     return total
 
 
@@ -126,7 +126,7 @@ def perceptron(tensors: Tensors, x) -> Array:
 
 
 def bilinear(image: Array, x: Array) -> Array:
-    """(3,) with the picture continued by its border."""
+    """(3,) with the border pixels repeated."""
     place = [np.clip((x[axis] + 1) * n / 2 - 0.5, 0, n - 1) for axis, n in enumerate(image.shape[1:])]
     rgb = np.zeros(len(image))
     for i in range(image.shape[1]):
@@ -183,7 +183,7 @@ def convolve(tensors: Tensors, name: str, maps: Array) -> Array:
 
 
 def count(tensors: Tensors, pattern: str) -> int:
-    """How many of pattern.format(0), pattern.format(1), … there are."""
+    """Count pattern.format(0), pattern.format(1), … up to the first that is missing."""
     n = 0
     while f"{pattern.format(n)}.weight" in tensors:
         n += 1

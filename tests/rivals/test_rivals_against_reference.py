@@ -18,7 +18,7 @@ from srno.operator.model import Model
 
 
 def loops(model: Model, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
-    """What the loops say, picture by picture, for coords (B, n, 2)."""
+    """Values of the reference, picture by picture, for coords (B, n, 2)."""
     tensors = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     match model.config:
         case LIIFConfig():
@@ -51,13 +51,13 @@ def test_random_coordinates(config: ModelConfig) -> None:
 @pytest.mark.parametrize("size", [(3, 5), (6, 10), (9, 15), (7, 8)], ids=str)
 @pytest.mark.parametrize("config", POINTWISE.values(), ids=POINTWISE.keys())
 def test_grids(config: ModelConfig, size: tuple[int, int]) -> None:
-    """Whole factors put queries on centres and corners of pixels, where both neighbours may be the same one."""
+    """Integer factors put queries on centres and corners of pixels, where both neighbours may be the same one."""
     assert_agrees(random_rival(config), random_image(3, 5), *grid_queries((3, 5), size))
 
 
 @settings(max_examples=15, deadline=None)
 @given(name=st.sampled_from(list(POINTWISE)), height=st.integers(1, 4), width=st.integers(1, 4), data=st.data())
-def test_any_size(name: str, height: int, width: int, data: st.DataObject) -> None:
+def test_grids_of_any_size(name: str, height: int, width: int, data: st.DataObject) -> None:
     size = data.draw(st.tuples(st.integers(1, 7), st.integers(1, 7)))
     seed = data.draw(st.integers(0, 1000))
     queries = grid_queries((height, width), size)
@@ -65,7 +65,7 @@ def test_any_size(name: str, height: int, width: int, data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize("scale", [(6.0, 6.0), (2.0, 9.0), (5.5, 3.0)], ids=str)
-def test_clipped_cell_moves_no_corner_of_metasr(scale: tuple[float, float]) -> None:
+def test_a_clipped_cell_does_not_move_the_corners_of_metasr(scale: tuple[float, float]) -> None:
     model = random_rival(MetaSRConfig(encoder=POINTWISE["metasr"].encoder, width=7))
     image, coords, cell = random_image(4, 6), random_coords(12), cell_of(*scale)
     moved, clipped = model.clip_cell(coords, cell, (4, 6))

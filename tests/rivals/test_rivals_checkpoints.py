@@ -11,6 +11,7 @@ from public_layouts import as_public, mean_shift
 from rival_models import CONFIGS, FIXED, POINTWISE, random_rival
 from torch import Tensor
 
+from parity_checkpoints import PARITY_FIXTURES
 from small_models import EDSR, random_coords, random_image
 from srno.checkpoints.catalogue import read_checkpoint
 from srno.checkpoints.native import Card, Checkpoint, write_checkpoint
@@ -32,9 +33,9 @@ PUBLIC = [
 @pytest.mark.parametrize("system", ["liif", "lte", "lte-fast", "metasr"])
 @pytest.mark.parametrize("picture", range(3))
 def test_parity_with_public_code(parity_folder: Path, system: str, picture: int) -> None:
-    """Whole grids, no row or column left out: none of these sizes puts a query on the last pixel's centre."""
+    """Whole grids, all rows and columns: none of these sizes puts a query on the last pixel's centre."""
     model: Any = read_checkpoint(parity_folder / f"{system}.pth").model()
-    answers = np.load(parity_folder / f"{system}.npz")
+    answers = np.load(PARITY_FIXTURES / f"{system}.npz")
     image = torch.from_numpy(answers[f"image{picture}"]).permute(2, 0, 1).unsqueeze(0) * 2 - 1
     expected = torch.from_numpy(answers[f"expected{picture}"])
     size, lr_size = expected.shape[:2], image.shape[-2:]
@@ -51,13 +52,13 @@ def test_parity_with_public_code(parity_folder: Path, system: str, picture: int)
 
 
 @pytest.mark.parametrize(("name", "config"), [(name, config) for _, name, config in PUBLIC], ids=[c[0] for c in PUBLIC])
-def test_public_layout_comes_back(tmp_path: Path, name: str, config: ModelConfig) -> None:
+def test_a_public_checkpoint_loads_as_the_same_model(tmp_path: Path, name: str, config: ModelConfig) -> None:
     model = random_rival(config)
     torch.save(as_public(model, name), tmp_path / "public.pth")
     assert_same(read_checkpoint(tmp_path / "public.pth"), model)
 
 
-def test_fixed_scale_without_prefix(tmp_path: Path) -> None:
+def test_a_fixed_scale_checkpoint_without_prefix_loads(tmp_path: Path) -> None:
     model = random_rival(FIXED["rdn-x4"])
     content = as_public(model, "rdn")
     content["model"]["sd"] = {key.removeprefix("encoder."): value for key, value in content["model"]["sd"].items()}
@@ -66,7 +67,7 @@ def test_fixed_scale_without_prefix(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
-def test_saved_and_loaded_and_saved_is_the_same_file(tmp_path: Path, config: ModelConfig) -> None:
+def test_saving_a_loaded_model_gives_the_same_file(tmp_path: Path, config: ModelConfig) -> None:
     model = random_rival(config, dtype=torch.float32)
     first, second = tmp_path / "first.safetensors", tmp_path / "second.safetensors"
     write_checkpoint(Checkpoint(config=config, state=model.state_dict(), card=Card(name="rival")), first)
@@ -77,7 +78,7 @@ def test_saved_and_loaded_and_saved_is_the_same_file(tmp_path: Path, config: Mod
 
 
 def assert_same(checkpoint: Checkpoint, model: Model) -> None:
-    """The same config and the same function, bit by bit."""
+    """Check that config and output are equal, bit for bit."""
     assert checkpoint.config == model.config
     dtype = next(model.parameters()).dtype
     image, coords = random_image(3, 4).to(dtype), random_coords(9)
@@ -89,8 +90,8 @@ def assert_same(checkpoint: Checkpoint, model: Model) -> None:
 
 @pytest.mark.parametrize(("channels", "damping"), [(6, 1.0), (256, 0.1)])
 @pytest.mark.parametrize("scale", [2, 3, 4])
-def test_original_edsr(tmp_path: Path, channels: int, damping: float, scale: int) -> None:
-    """EDSR's own files, against its own arithmetic on 0…255."""
+def test_the_original_edsr_equals_its_arithmetic(tmp_path: Path, channels: int, damping: float, scale: int) -> None:
+    """The original files, against the original arithmetic on 0…255."""
     encoder = EDSRConfig(channels=channels, blocks=1)
     donor = random_rival(FixedScaleConfig(encoder=encoder, scale=scale))
     public = as_public(donor, "edsr")["model"]["sd"]
@@ -123,7 +124,7 @@ def original_edsr(state: dict[str, Tensor], values: Tensor, scale: int, damping:
 
 
 def broken(change: dict[str, Tensor | None], *, args: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A public LIIF checkpoint with tensors replaced, or left out where None."""
+    """A public LIIF checkpoint with tensors replaced, or removed if None."""
     content = as_public(random_rival(POINTWISE["liif"]), "liif")
     content["model"]["args"] = args or {}
     state = content["model"]["sd"] | change
@@ -144,7 +145,7 @@ def broken(change: dict[str, Tensor | None], *, args: dict[str, Any] | None = No
         (broken({}) | {"model": {"name": "rdn", "sd": broken({})["model"]["sd"]}}, "tail.0.0.weight is missing"),
     ],
 )
-def test_broken_file_is_refused_in_one_line(tmp_path: Path, content: dict[str, Any], message: str) -> None:
+def test_a_broken_file_is_refused_in_one_line(tmp_path: Path, content: dict[str, Any], message: str) -> None:
     path = tmp_path / "broken.pth"
     torch.save(content, path)
     with pytest.raises(SRNOError, match=message) as caught:

@@ -1,4 +1,4 @@
-"""What the rivals cost, against the numbers of their papers."""
+"""Parameters and FLOPs of the rivals, against the published numbers."""
 
 import pytest
 import torch
@@ -28,24 +28,24 @@ GFLOPS = {
     "liif/rdn": (765.06, 765.2),
     "lte/rdn": (755.30, 755.5),
 }
-"""By count and as printed in the paper, for 128² pixels and 128² queries."""
+"""Counted and as published, for 128² pixels and 128² queries."""
 
 
 @pytest.mark.parametrize(("name", "parameters"), PARAMETERS.items())
-def test_parameters_to_the_digit(name: str, parameters: int) -> None:
+def test_parameter_counts_are_exact(name: str, parameters: int) -> None:
     with torch.device("meta"):
         model = create_model(preset(name))
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
 @pytest.mark.parametrize("system", ["liif", "lte", "metasr", "mlp"])
-def test_decoders_differ_but_not_the_encoder(system: str) -> None:
+def test_rivals_have_the_encoder_of_the_preset(system: str) -> None:
     for encoder in ("edsr-baseline", "rdn", "light"):
         assert preset(f"{system}/{encoder}").encoder == preset(encoder).encoder
 
 
 @pytest.mark.parametrize(("name", "gflops"), GFLOPS.items())
-def test_flops_of_the_paper(name: str, gflops: tuple[float, float]) -> None:
+def test_flops_match_the_paper(name: str, gflops: tuple[float, float]) -> None:
     with torch.device("meta"), FlopCounterMode(display=False) as counter, torch.no_grad():
         model = create_model(preset(name))
         model.reference(torch.empty(1, 3, 128, 128), make_grid(128, 128).unsqueeze(0), cell_of(1, 1))

@@ -1,4 +1,4 @@
-"""The faster forms are the same functions, whatever the chunks."""
+"""The fused forms compute the same functions, for any chunk size."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ CELLS = torch.cat([cell_of(1.7, 2.9), cell_of(3.3, 5.2)])
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 @settings(max_examples=5, deadline=None)
 @given(chunk=st.integers(1, 40), seed=st.integers(0, 1000))
-def test_prepared_in_chunks_is_decode(config: ModelConfig, chunk: int, seed: int) -> None:
+def test_prepare_in_chunks_equals_decode(config: ModelConfig, chunk: int, seed: int) -> None:
     model = random_rival(config, seed=seed)
     image, coords = random_image(5, 4, batch=2), random_coords(37, batch=2, seed=seed)
     with torch.no_grad():
@@ -31,7 +31,7 @@ def test_prepared_in_chunks_is_decode(config: ModelConfig, chunk: int, seed: int
 
 @pytest.mark.parametrize("config", LTES.values(), ids=LTES.keys())
 @pytest.mark.parametrize("size", [(5, 4), (15, 12), (11, 7)], ids=str)
-def test_lte_plus_over_strips_is_lte_by_points(config: LTEConfig, size: tuple[int, int]) -> None:
+def test_lte_plus_in_strips_equals_lte_at_points(config: LTEConfig, size: tuple[int, int]) -> None:
     model = random_rival(config)
     assert isinstance(model, LTE)
     image = random_image(5, 4, batch=2)
@@ -46,7 +46,7 @@ def test_lte_plus_over_strips_is_lte_by_points(config: LTEConfig, size: tuple[in
 
 
 @pytest.mark.parametrize("config", POINTWISE.values(), ids=POINTWISE.keys())
-def test_prepared_form_has_the_same_gradients(config: ModelConfig) -> None:
+def test_prepare_has_the_gradients_of_decode(config: ModelConfig) -> None:
     model = random_rival(config)
     image, coords = random_image(4, 5, batch=2), random_coords(20, batch=2)
 
@@ -61,8 +61,8 @@ def test_prepared_form_has_the_same_gradients(config: ModelConfig) -> None:
 
 
 @pytest.mark.parametrize("config", POINTWISE.values(), ids=POINTWISE.keys())
-def test_half_precision_weights_keep_coordinates(config: ModelConfig) -> None:
-    """In bf16 the answers are coarse, yet every query finds its own pixels."""
+def test_half_precision_weights_keep_the_precision_of_coordinates(config: ModelConfig) -> None:
+    """In bf16 the values are coarse, but every query uses the right pixels."""
     model = random_rival(config, dtype=torch.float32)
     image, coords = random_image(2, 900), random_coords(200)
     cell = cell_of(2.0, 2.0)

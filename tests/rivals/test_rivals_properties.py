@@ -1,4 +1,4 @@
-"""What holds for every rival, whatever its weights."""
+"""Properties of every rival, for any weights."""
 
 import pytest
 import torch
@@ -20,12 +20,12 @@ MODELS = [random_rival(config) for config in POINTWISE.values()]
 
 
 @pytest.mark.parametrize("config", ALL.values(), ids=ALL.keys())
-def test_config_survives_plain_data(config: ModelConfig) -> None:
+def test_a_config_survives_the_round_trip_through_plain_data(config: ModelConfig) -> None:
     assert config_from_dict(config_to_dict(config)) == config
 
 
 @pytest.mark.parametrize("config", ALL.values(), ids=ALL.keys())
-def test_config_builds_a_model_of_itself(config: ModelConfig) -> None:
+def test_create_model_builds_a_model_with_its_config(config: ModelConfig) -> None:
     with torch.device("meta"):
         model = create_model(config)
     assert isinstance(model, Model)
@@ -40,7 +40,7 @@ def test_config_builds_a_model_of_itself(config: ModelConfig) -> None:
         (lambda: FixedScaleConfig(encoder=RDN, mean_shift=True), "mean_shift"),
     ],
 )
-def test_impossible_config_is_refused(make, word: str) -> None:
+def test_an_invalid_config_is_refused(make, word: str) -> None:
     with pytest.raises(SRNOError, match=word):
         make()
 
@@ -48,8 +48,8 @@ def test_impossible_config_is_refused(make, word: str) -> None:
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 1000))
-def test_queries_do_not_know_of_each_other(config: ModelConfig, seed: int) -> None:
-    """Any subset in any order, and any one picture of a batch, gets the answers that all get together."""
+def test_queries_are_independent_of_each_other(config: ModelConfig, seed: int) -> None:
+    """A subset of the queries in any order, and one picture of a batch, have the values of the whole batch."""
     model = random_rival(config, seed=seed)
     image, coords = random_image(4, 5, batch=2), random_coords(23, batch=2, seed=seed)
     cell = torch.cat([cell_of(1.7, 2.9), cell_of(3.3, 5.2)])
@@ -61,7 +61,7 @@ def test_queries_do_not_know_of_each_other(config: ModelConfig, seed: int) -> No
 
 
 @pytest.mark.parametrize("config", FIXED.values(), ids=FIXED.keys())
-def test_fixed_scale_is_its_network_at_its_own_grid(config: FixedScaleConfig) -> None:
+def test_forward_on_its_grid_equals_the_fixed_scale_network(config: FixedScaleConfig) -> None:
     model = random_rival(config)
     assert isinstance(model, FixedScale)
     image = random_image(4, 5, batch=2)
@@ -74,7 +74,7 @@ def test_fixed_scale_is_its_network_at_its_own_grid(config: FixedScaleConfig) ->
 
 
 def test_mean_shift_pads_with_the_mean_colour() -> None:
-    """A picture of the mean colour alone has no border in the features."""
+    """The features of a picture of the mean colour have no border."""
     model = random_rival(FixedScaleConfig(encoder=EDSR, mean_shift=True))
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
@@ -85,8 +85,8 @@ def test_mean_shift_pads_with_the_mean_colour() -> None:
 
 @settings(deadline=None)
 @given(y=st.floats(1, 40), x=st.floats(1, 40))
-def test_cell_clip_holds_the_cell_at_four(y: float, x: float) -> None:
-    """A query up to ×4 is left alone; beyond, only Meta-SR's coordinates move, to keep its corners."""
+def test_cell_clip_clamps_the_cell_at_scale_four(y: float, x: float) -> None:
+    """A query up to ×4 is unchanged; beyond, only Meta-SR's coordinates move, to keep its corners."""
     coords, cell = random_coords(6), cell_of(y, x)
     for model in MODELS:
         moved, clipped = model.clip_cell(coords, cell, (4, 7))

@@ -7,7 +7,7 @@ from training.small_runs import make_pictures
 
 @pytest.fixture(autouse=True)
 def own_picture_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Decoded pictures of tests do not go where the user's are."""
+    """Keep the decoded pictures of tests out of the user's cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 

@@ -21,14 +21,14 @@ from srno.training.run import Run
 Event = dict[str, Any]
 
 SMALL = ("--stages", "8x2x16", "--hold-out", "0", "--precision", "fp32", "--device", "cpu", "--threads", "1")
-"""A step of these flags is a few hundredths of a second."""
+"""A step with these flags takes a few hundredths of a second."""
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["srno.training.loop", "srno.commands.train", "srno.training.view"])
 
 
 def make_pictures(folder: Path, count: int = 4, size: tuple[int, int] = (110, 120)) -> Path:
-    """Smooth colours with some structure."""
+    """Write pictures of smooth colours with some structure."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         noise = np.random.default_rng(number).integers(256, size=(size[0] // 5, size[1] // 5, 3), dtype=np.uint8)
@@ -47,12 +47,11 @@ def train_here(config: TrainConfig, folder: Path) -> list[Event]:
     events: list[Event] = []
     run = Run(folder)
 
-    def tell(event: Event) -> None:
+    def report(event: Event) -> None:
         if event["event"] != "reading":
-            run.write_log(**event)
             events.append(event)
 
-    assert loop(config, run, World(0, 1, torch.device("cpu")), tell) is None
+    assert loop(config, run, World(0, 1, torch.device("cpu")), report) is None
     return events
 
 
@@ -61,7 +60,7 @@ def of_kind(events: list[Event], kind: str) -> list[Event]:
 
 
 def start(tokens: Sequence[str | Path], *, cache: Path, errors: Path) -> ForkServerProcess:
-    """`srno` with these tokens in a process of its own, its stderr in a file."""
+    """Start `srno` with these tokens in a new process, with its stderr in a file."""
     process = _context.Process(target=_main, args=([str(token) for token in tokens], cache, errors))
     process.start()
     return process
@@ -76,7 +75,7 @@ def _main(tokens: list[str], cache: Path, errors: Path) -> None:
 
 
 def assert_same_end(one: Path, other: Path) -> None:
-    """Two runs ended with the same weights and the same state, to the last bit."""
+    """Assert that two runs ended with the same weights and the same state, to the last bit."""
     for which in ("last", "best"):
         a, b = (read_native(run / f"{which}.safetensors").state for run in (one, other))
         assert a.keys() == b.keys()

@@ -1,4 +1,4 @@
-"""Steps, epochs and minutes: how far a run is, what the rate is there, and when it ends."""
+"""Budgets in steps, epochs and minutes: progress, rate and end of a run."""
 
 import math
 import os
@@ -20,7 +20,7 @@ from srno.training.config import TrainConfig
 from srno.training.distributed import World
 from srno.training.feed import open_pictures
 from srno.training.learner import Learner
-from srno.training.recorder import FIRST, Recorder
+from srno.training.recorder import Recorder
 from srno.training.run import Run
 from srno.training.schedule import Clock, rate_factor
 from training.small_runs import make_pictures, of_kind, small_config, train_here
@@ -41,16 +41,16 @@ def test_the_rate_rises_stays_and_falls_to_zero(warmup: float, constant: float, 
         assert a <= b + 1e-12 if p < warmup - 0.005 else a >= b - 1e-12 or p < warmup
 
 
-def test_a_rate_that_never_falls():
+def test_the_rate_stays_at_its_peak_with_constant_1():
     config = small_config(Path(), steps=1, warmup=0.0, constant=1.0)
     assert [rate_factor(config, progress) for progress in (0, 0.5, 1, 1.001)] == [1] * 4
 
 
-def test_minutes_end_the_schedule_when_the_time_does(pictures: Path, tmp_path: Path):
+def test_the_schedule_ends_with_the_minutes(pictures: Path, tmp_path: Path):
     config = small_config(pictures, minutes=0.05, warmup=0.2)
-    begun = time.monotonic()
+    started = time.monotonic()
     events = train_here(config, tmp_path / "run")
-    taken = time.monotonic() - begun
+    taken = time.monotonic() - started
     steps, end = of_kind(events, "step"), of_kind(events, "done")[0]
     longest = max(b["seconds"] - a["seconds"] for a, b in pairwise(steps))
     assert 3 <= end["seconds"] <= taken
@@ -60,17 +60,28 @@ def test_minutes_end_the_schedule_when_the_time_does(pictures: Path, tmp_path: P
     assert steps[-1]["rate"] <= rate_factor(config, 1 - (longest + 0.05) / 3)
 
 
-def test_there_is_something_to_use_from_the_start(pictures: Path, tmp_path: Path):
-    """Before the first step is over, that is; and the defaults leave no gap of five minutes."""
+def test_a_run_saves_a_state_before_its_first_step(pictures: Path, tmp_path: Path):
     run = Run(tmp_path / "run")
     config = small_config(pictures, steps=1)
     train_here(config, run.folder)
     assert [int(state.stem) for state in run.states()] == [1, 0]
-    assert FIRST <= 30
-    assert config.checkpoint_minutes < 5
 
 
-def test_epochs_count_visits(pictures: Path, tmp_path: Path):
+def test_checkpoints_are_due_half_a_minute_from_the_start_and_then_every_five_minutes(pictures: Path, tmp_path: Path):
+    """At the latest, with the default settings."""
+    config, run = small_config(pictures, steps=1), Run(tmp_path / "run")
+    learner = Learner.begin(config, torch.device("cpu"))
+    opened = open_pictures(config, World(0, 1, torch.device("cpu")), lambda *_: None)
+    with Clock() as clock:
+        recorder = Recorder(config, run, learner, clock, opened, lambda _: None)
+        assert 0 < recorder.next_save - recorder.last_step <= 30
+        recorder.next_save = recorder.last_step
+        recorder.after_step(config.stage_at(0), loss=1.0)
+        assert len(run.states()) == 1
+        assert 0 < recorder.next_save - recorder.last_step <= 300
+
+
+def test_an_epoch_is_repeat_visits_of_each_picture(pictures: Path, tmp_path: Path):
     """Four pictures, three visits each: an epoch is twelve samples, six steps of two."""
     config = small_config(pictures, epochs=1.5, repeat=3, warmup=0.0, rate_per_epoch=True)
     steps = of_kind(train_here(config, tmp_path / "run"), "step")
@@ -78,15 +89,15 @@ def test_epochs_count_visits(pictures: Path, tmp_path: Path):
     assert [step["rate"] for step in steps] == [1.0] * 6 + [pytest.approx(0.5 * (1 - math.cos(math.pi / 3)))] * 3
 
 
-def test_stages_and_losses_change_on_the_way(pictures: Path, tmp_path: Path):
+def test_stages_and_losses_change_at_their_share_of_the_budget(pictures: Path, tmp_path: Path):
     config = small_config(pictures, steps=6, stages="0.5:8x2x16,12x4x32", loss="0.75:l1,l2")
     steps = of_kind(train_here(config, tmp_path / "run"), "step")
     assert [step["sample"] for step in steps] == [2, 4, 6, 10, 14, 18]
     assert max(step["loss"] for step in steps[5:]) < min(step["loss"] for step in steps[:5])  # squares of small errors
 
 
-def test_a_longer_budget_goes_on(pictures: Path, tmp_path: Path):
-    """Four steps, then eight in all: the rate is that of the new schedule, and the run remembers."""
+def test_a_run_resumes_with_a_longer_budget(pictures: Path, tmp_path: Path):
+    """Four steps, then eight in all: the rate follows the new schedule, and config.json has the new budget."""
     run = Run(tmp_path / "run")
     train_here(small_config(pictures, steps=4), run.folder)
     longer = small_config(pictures, steps=8)
@@ -97,8 +108,8 @@ def test_a_longer_budget_goes_on(pictures: Path, tmp_path: Path):
     assert [entry["step"] for entry in of_kind(run.read_log(), "step")] == list(range(1, 9))
 
 
-def test_a_budget_that_is_used_up_is_refused(pictures: Path, tmp_path: Path):
-    """Given anew, that is; a finished run that merely goes on has nothing left to do. What the run is stays."""
+def test_a_changed_budget_that_is_used_up_is_refused(pictures: Path, tmp_path: Path):
+    """Only if it is changed: a finished run that resumes with its own budget ends at once. config.json stays."""
     run, before = Run(tmp_path / "run"), small_config(pictures, steps=4)
     train_here(before, run.folder)
     for budget in ({"steps": 3}, {"epochs": 0.05}, {"minutes": 1e-6}):
@@ -118,40 +129,40 @@ def test_short_runs_are_validated_at_their_end_only(tmp_path: Path):
     assert len(of_kind(events, "validation")) > 1
 
 
-def test_validation_takes_a_tenth_of_the_time_at_most(tmp_path: Path):
+def test_validation_takes_at_most_a_tenth_of_the_time(tmp_path: Path):
     data = make_pictures(tmp_path / "data", 3)
     config = small_config(data, steps=1, hold_out=1, validation_pixels=2500, validate_minutes=1e-5)
     learner = Learner.begin(config, torch.device("cpu"))
     pictures = open_pictures(config, World(0, 1, torch.device("cpu")), lambda *_: None)
     with Clock() as clock:
         recorder = Recorder(config, Run(tmp_path / "run"), learner, clock, pictures, lambda _: None)
-        begun = time.monotonic()
+        started = time.monotonic()
         recorder.validate()
         ended = time.monotonic()
-    assert recorder.next_validation - ended == pytest.approx((ended - begun) * 9, rel=0.05)
+    assert recorder.next_validation - ended == pytest.approx((ended - started) * 9, rel=0.05)
 
 
 CLOCK = """
 import sys, time
 from srno.training.schedule import Clock
 with Clock(100) as clock:
-    print("begun", flush=True)
+    print("started", flush=True)
     sys.stdin.readline()
     print(clock.seconds())
 """
 
 
-def test_a_suspended_process_does_not_train():
+def test_the_clock_does_not_count_suspended_time():
     process = subprocess.Popen([sys.executable, "-c", CLOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.readline()
-    begun = time.monotonic()
+    started = time.monotonic()
     os.kill(process.pid, signal.SIGSTOP)
     time.sleep(5)
     os.kill(process.pid, signal.SIGCONT)
     time.sleep(1.5)
     out, _ = process.communicate("\n")
-    taken = time.monotonic() - begun
+    taken = time.monotonic() - started
     assert 1 <= float(out) - 100 <= taken - 2.5
 
 
@@ -162,8 +173,8 @@ def test_a_suspended_process_does_not_train():
         ({"steps": 1, "minutes": 1}, "--steps, --epochs or --minutes"),
         ({"minutes": 0}, "--steps, --epochs or --minutes"),
         ({"steps": 1, "stages": "8x2"}, "--stages '8x2': write"),
-        ({"steps": 1, "stages": "0.5:8x2x16"}, "must go on to 1"),
-        ({"steps": 1, "loss": "0.5:l1"}, "--loss .* must go on to 1"),
+        ({"steps": 1, "stages": "0.5:8x2x16"}, "must end at 1"),
+        ({"steps": 1, "loss": "0.5:l1"}, "--loss .* must end at 1"),
         ({"steps": 1, "loss": "psnr"}, "write one of l1, charbonnier, rms, l2"),
         ({"steps": 1, "stages": "8x0x16"}, "at least 1"),
         ({"steps": 1, "stages": "8x6x16", "accumulate": 4}, "--accumulate 4"),
@@ -173,7 +184,7 @@ def test_a_suspended_process_does_not_train():
         ({"steps": 1, "validate_minutes": 0.0}, "--validate-minutes 0 "),
     ],
 )
-def test_what_cannot_be_is_refused(changes: dict[str, object], named: str):
+def test_invalid_settings_are_refused(changes: dict[str, object], named: str):
     with pytest.raises(SRNOError, match=named):
         small_config(Path("pictures"), **changes)
 

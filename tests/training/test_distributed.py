@@ -1,4 +1,4 @@
-"""Several processes as one, really started by torchrun."""
+"""Distributed training with real processes under torchrun."""
 
 import os
 import subprocess
@@ -22,15 +22,15 @@ FLAGS = (
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m")
 
 
-def srno(place: Path, *tokens: str | Path, together: bool) -> subprocess.CompletedProcess[str]:
-    start = (*TORCHRUN, "srno") if together else ("-m", "srno")
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(place / "cache")}
+def srno(workspace: Path, *tokens: str | Path, torchrun: bool) -> subprocess.CompletedProcess[str]:
+    start = (*TORCHRUN, "srno") if torchrun else ("-m", "srno")
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(workspace / "cache")}
     command = [sys.executable, *start, "train", *map(str, tokens)]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         out, err = process.communicate()
     finally:
-        process.terminate()  # torchrun then ends the others, if it is still there
+        process.terminate()  # if torchrun is still running, it then ends its processes
         process.wait()
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
@@ -41,47 +41,55 @@ def weights(run: Path) -> torch.Tensor:
 
 
 def change(run: Path) -> torch.Tensor:
-    """What training did to the weights."""
+    """Difference of the weights to those before the first step."""
     first = torch.load(next(path for path in Run(run).states() if int(path.stem) == 0), weights_only=True)["model"]
     return weights(run) - torch.cat([first[name].flatten() for name in sorted(first)])
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("distributed")
     make_pictures(folder / "pictures")
     return folder
 
 
-def test_two_processes_are_one_with_twice_the_batch(place: Path):
-    """Adam and accumulation, so that every gradient counts to its last digit and some are held back."""
-    one = srno(place, "--data", place / "pictures", "--out", place / "one", *FLAGS, "--steps", "4", together=False)
+def test_two_processes_train_like_one_with_twice_the_batch(workspace: Path):
+    """With Adam, which is sensitive to small gradients, and accumulation, which skips some synchronisations."""
+    one = srno(
+        workspace, "--data", workspace / "pictures", "--out", workspace / "one", *FLAGS, "--steps", "4", torchrun=False
+    )
     assert one.returncode == 0, one.stderr
-    two = srno(place, "--data", place / "pictures", "--out", place / "two", *FLAGS, "--steps", "4", together=True)
+    two = srno(
+        workspace, "--data", workspace / "pictures", "--out", workspace / "two", *FLAGS, "--steps", "4", torchrun=True
+    )
     assert two.returncode == 0, two.stderr
-    expected, moved = change(place / "one"), change(place / "two")
+    expected, actual = change(workspace / "one"), change(workspace / "two")
     assert expected.abs().max() > 1e-3
-    assert (moved - expected).norm() < 1e-3 * expected.norm()
-    assert two.stderr.count("done after 4 steps") == 1  # one process speaks
-    logs = [[entry["loss"] for entry in Run(place / name).read_log() if "loss" in entry] for name in ("one", "two")]
+    assert (actual - expected).norm() < 1e-3 * expected.norm()
+    assert two.stderr.count("done after 4 steps") == 1  # only the main process prints
+    logs = [[entry["loss"] for entry in Run(workspace / name).read_log() if "loss" in entry] for name in ("one", "two")]
     assert logs[0] == pytest.approx(logs[1], rel=1e-4)
 
-    # what two processes began, two go on with; the main one reads the state for both
-    half = srno(place, "--data", place / "pictures", "--out", place / "half", *FLAGS, "--steps", "2", together=True)
+    # a run of two processes resumes with two processes; the main one reads the state for both
+    half = srno(
+        workspace, "--data", workspace / "pictures", "--out", workspace / "half", *FLAGS, "--steps", "2", torchrun=True
+    )
     assert half.returncode == 0, half.stderr
-    longer = srno(place, "--resume", place / "half", "--steps", "4", "--device", "cpu", together=True)
+    longer = srno(workspace, "--resume", workspace / "half", "--steps", "4", "--device", "cpu", torchrun=True)
     assert longer.returncode == 0, longer.stderr
-    assert torch.equal(weights(place / "half"), weights(place / "two"))
+    assert torch.equal(weights(workspace / "half"), weights(workspace / "two"))
 
 
-def test_a_mistake_ends_all_processes_and_is_said_once(place: Path):
-    done = srno(place, "--data", place / "nowhere", "--out", place / "x", *FLAGS, "--steps", "4", together=True)
+def test_a_wrong_folder_ends_all_processes_with_one_message(workspace: Path):
+    done = srno(
+        workspace, "--data", workspace / "nowhere", "--out", workspace / "x", *FLAGS, "--steps", "4", torchrun=True
+    )
     assert done.returncode != 0
     assert done.stderr.count("nowhere is not a folder") == 1
-    assert not (place / "x").exists()
+    assert not (workspace / "x").exists()
 
 
-def test_a_batch_that_cannot_be_shared_is_refused(pictures: Path):
+def test_a_batch_that_the_processes_do_not_divide_is_refused(pictures: Path):
     config = small_config(pictures, steps=1, stages="8x3x32")
     with pytest.raises(SRNOError, match="batch 3 cannot be shared by 2 processes"):
         open_pictures(config, World(0, 2, torch.device("cpu")), lambda *_: None)

@@ -1,4 +1,4 @@
-"""Bad steps are left out; several in a row lead back to the last good state; what diverges ends by saying so."""
+"""Bad steps are skipped, several in a row cause a rollback, and a run that diverges ends with an error."""
 
 import math
 from pathlib import Path
@@ -10,17 +10,17 @@ from PIL import Image
 
 from srno.errors import SRNOError
 from srno.training.distributed import World
-from srno.training.learner import SPIKE, Learner, Position
-from srno.training.loop import PATIENCE, ROLLBACKS, roll_back
+from srno.training.learner import LOSS_SPIKE_FACTOR, Learner, Position
+from srno.training.loop import BAD_STEPS_BEFORE_ROLLBACK, MAX_ROLLBACKS, roll_back
 from srno.training.run import Run
 from training.small_runs import Event, of_kind, small_config, train_here
 
-ALONE = World(0, 1, torch.device("cpu"))
+SINGLE_PROCESS = World(0, 1, torch.device("cpu"))
 
 
 @pytest.fixture(scope="module")
 def mostly_grey(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Nine grey pictures, which are learnt at once, and one of noise, whose loss is many times theirs."""
+    """Nine grey pictures, which are learnt quickly, and one of noise, whose loss is many times theirs."""
     folder = tmp_path_factory.mktemp("grey")
     for number in range(9):
         Image.new("RGB", (40, 40), (120 + number,) * 3).save(folder / f"{number}.png")
@@ -32,8 +32,8 @@ def notes(events: list[Event]) -> list[str]:
     return [event["text"] for event in of_kind(events, "note")]
 
 
-def test_a_spike_is_skipped_and_said(mostly_grey: Path, tmp_path: Path):
-    """Real spikes: first grey, then noise now and then. Its samples are used up, its steps are not taken."""
+def test_a_step_with_a_loss_spike_is_skipped_and_reported(mostly_grey: Path, tmp_path: Path):
+    """The noise picture causes real spikes. Skipped steps use up their samples but do not count as steps."""
     config = small_config(mostly_grey, steps=40, stages="8x1x16", seed=1, warmup=0.0, optimiser="adam", rate=1e-3)
     events = train_here(config, tmp_path / "run")
     skipped = notes(events)
@@ -47,8 +47,8 @@ def test_a_spike_is_skipped_and_said(mostly_grey: Path, tmp_path: Path):
     assert all(tensor.isfinite().all() for tensor in state["model"].values())
 
 
-def test_a_rate_that_is_too_high(pictures: Path, tmp_path: Path):
-    """It rises until the loss explodes; the run goes back, tries again, gives up, and leaves sound weights."""
+def test_a_run_with_too_high_a_rate_ends_with_an_error(pictures: Path, tmp_path: Path):
+    """The rate rises until the loss explodes. The run rolls back, retries, gives up, and keeps finite weights."""
     run = Run(tmp_path / "run")
     config = small_config(
         pictures, steps=200, optimiser="adam", rate=2.0, warmup=1.0, clip=None, checkpoint_minutes=0.001
@@ -56,43 +56,43 @@ def test_a_rate_that_is_too_high(pictures: Path, tmp_path: Path):
     with pytest.raises(SRNOError, match=r"training diverges: begin again with a lower --rate, perhaps from --init"):
         train_here(config, run.folder)
     raw = run.log.read_text()
-    assert raw.count("skipped") == (ROLLBACKS + 1) * PATIENCE
-    assert raw.count('"rollback"') == ROLLBACKS
+    assert raw.count("skipped") == (MAX_ROLLBACKS + 1) * BAD_STEPS_BEFORE_ROLLBACK
+    assert raw.count('"rollback"') == MAX_ROLLBACKS
     state = run.load_state()
     assert state is not None
     assert all(tensor.isfinite().all() for tensor in state["model"].values())
 
 
 @pytest.mark.parametrize(
-    ("loss", "norm", "trusted"),
+    ("loss", "norm", "accepted"),
     [
         (0.1, 1.0, True),
-        (0.1 * SPIKE * 0.99, 1.0, True),
-        (0.1 * SPIKE * 1.01, 1.0, False),
+        (0.1 * LOSS_SPIKE_FACTOR * 0.99, 1.0, True),
+        (0.1 * LOSS_SPIKE_FACTOR * 1.01, 1.0, False),
         (math.nan, 1.0, False),
         (math.inf, 1.0, False),
         (0.1, math.nan, False),
         (0.1, math.inf, False),
     ],
 )
-def test_what_is_trusted(loss: float, norm: float, trusted: bool):
-    assert Position(running_loss=0.1).trusts(loss, norm) is trusted
-    assert Position().trusts(1000.0, 1.0)  # nothing to compare with yet
+def test_steps_with_a_spike_or_without_a_finite_loss_are_not_accepted(loss: float, norm: float, accepted: bool):
+    assert Position(running_loss=0.1).accepts(loss, norm) is accepted
+    assert Position().accepts(1000.0, 1.0)  # nothing to compare with yet
 
 
-def test_going_back(pictures: Path, tmp_path: Path):
-    """To the newest state from before the trouble, or to what there is, and not for ever; samples go on."""
+def test_a_rollback_restores_a_state_from_before_the_bad_steps(pictures: Path, tmp_path: Path):
+    """Or the oldest state if there is none; the sample number continues, and the number of rollbacks is limited."""
     run, config = Run(tmp_path / "run"), small_config(pictures, steps=4)
     train_here(config, run.folder)
     assert [int(state.stem) for state in run.states()] == [4, 0]
-    learner = Learner.begin(config, ALONE.device)
+    learner = Learner.begin(config, SINGLE_PROCESS.device)
     position = learner.position
     for number, (step, expected) in enumerate(((7, 4), (4, 0), (0, 0), (7, 4), (5, 4)), start=1):
-        position.step, position.sample, position.bad_steps = step, 100 * number, PATIENCE
-        roll_back(run, learner, ALONE)
+        position.step, position.sample, position.bad_steps = step, 100 * number, BAD_STEPS_BEFORE_ROLLBACK
+        roll_back(run, learner, SINGLE_PROCESS)
         assert vars(position) | {"running_loss": 0} == vars(
             Position(step=expected, sample=100 * number, rollbacks=number, running_loss=0)
         )
     with pytest.raises(SRNOError, match="diverges"):
-        roll_back(run, learner, ALONE)
+        roll_back(run, learner, SINGLE_PROCESS)
     assert [int(state.stem) for state in run.states()] == [4, 0]

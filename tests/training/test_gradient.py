@@ -1,4 +1,4 @@
-"""One step: the fast way against the textbook, parts against the whole, and what the optimisers do with it."""
+"""One step: fast against reference gradient, accumulated against whole batch, losses and optimisers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +15,12 @@ from srno.data.dataset import Sample, SampleDataset, batches
 from srno.data.samples import SampleConfig
 from srno.operator.model import Model
 from srno.training.distributed import World
-from srno.training.optimisers import Average, KernelMuon, make_optimisers, set_rate, takes_muon
+from srno.training.optimisers import Average, KernelMuon, make_optimisers, muon_weights, set_rate
 from srno.training.step import Objective, choose_precision, gradient, loss_of
 from tolerances import assert_close
 from training.small_runs import small_config
 
-ALONE = World(0, 1, torch.device("cpu"))
+SINGLE_PROCESS = World(0, 1, torch.device("cpu"))
 ENCODER = EDSRConfig(channels=5, blocks=2)
 SYSTEMS: dict[str, ModelConfig] = {
     "srno": CONFIGS["edsr"],
@@ -50,55 +50,57 @@ def make(config: ModelConfig) -> Model:
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_the_step_is_the_textbooks(system: str, batch: Sample):
-    """Loss and every gradient as from model.reference, in double precision."""
+def test_loss_and_gradients_equal_those_of_the_reference(system: str, batch: Sample):
+    """The reference is model.reference, in double precision."""
     model = make(SYSTEMS[system]).double()
     lr, coords, cell, target = (tensor.double() for tensor in batch)
     fast = loss_of(model(lr, coords, cell), target, "l1")
     fast.backward()
-    answer = gradients(model)
+    actual = gradients(model)
     model.zero_grad()
     slow = loss_of(model.reference(lr, coords, cell), target, "l1")
     slow.backward()
     expected = gradients(model)
     assert abs(fast.item() - slow.item()) < 1e-12
-    assert answer.keys() == expected.keys()
+    assert actual.keys() == expected.keys()
     scale = max(g.abs().max() for g in expected.values())
-    assert all((answer[name] - g).abs().max() < 1e-11 * scale for name, g in expected.items())
+    assert all((actual[name] - g).abs().max() < 1e-11 * scale for name, g in expected.items())
 
 
 @pytest.mark.parametrize("parts", [2, 3, 6])
-def test_a_batch_in_parts_is_the_batch(parts: int, batch: Sample):
+def test_accumulation_gives_the_gradient_of_the_whole_batch(parts: int, batch: Sample):
     objective = Objective(random_model(CONFIGS["edsr"], dtype=torch.float32))
     config = small_config(Path(), steps=1, stages="8x6x30", clip=None)
-    whole = gradient(objective, batch, config, "l1", ALONE)
+    whole = gradient(objective, batch, config, "l1", SINGLE_PROCESS)
     expected = gradients(objective)
-    again = gradient(objective, batch, replace(config, accumulate=parts), "l1", ALONE)
+    again = gradient(objective, batch, replace(config, accumulate=parts), "l1", SINGLE_PROCESS)
     assert again == pytest.approx(whole, rel=1e-5)
     for name, tensor in gradients(objective).items():
         assert_close(tensor, expected[name])
 
 
-def test_unequal_parts_count_by_their_samples(batch: Sample):
-    """Six samples in four parts are two, two and two or so; a process's share of a batch need not divide evenly."""
+def test_unequal_parts_are_weighted_by_their_samples(batch: Sample):
+    """Five samples in two parts: a process's share of a batch need not divide evenly."""
     objective = Objective(random_model(CONFIGS["edsr"], dtype=torch.float32))
     five = Sample(*(array[:5] for array in batch))
     config = small_config(Path(), steps=1, stages="8x4x30", clip=None)
-    whole = gradient(objective, five, config, "l1", ALONE)
-    assert gradient(objective, five, replace(config, accumulate=2), "l1", ALONE) == pytest.approx(whole, rel=1e-5)
+    whole = gradient(objective, five, config, "l1", SINGLE_PROCESS)
+    assert gradient(objective, five, replace(config, accumulate=2), "l1", SINGLE_PROCESS) == pytest.approx(
+        whole, rel=1e-5
+    )
 
 
-def test_clipping(batch: Sample):
+def test_clipping_limits_the_gradient_norm(batch: Sample):
     objective = Objective(random_model(CONFIGS["edsr"], dtype=torch.float32))
     config = small_config(Path(), steps=1, clip=1e-3)
-    _, norm = gradient(objective, batch, config, "l1", ALONE)
+    _, norm = gradient(objective, batch, config, "l1", SINGLE_PROCESS)
     assert norm > 1e-3
     clipped = torch.cat([g.flatten() for g in gradients(objective).values()]).norm()
     assert float(clipped) == pytest.approx(1e-3, rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["l1", "charbonnier", "rms", "l2"])
-def test_losses(kind: str):
+def test_losses_equal_hand_computed_values(kind: str):
     output = torch.tensor([[0.5, -1.0, 0.0], [0.0, 0.0, 0.0]])[..., None]
     target = torch.tensor([[0.0, 1.0, 0.0], [0.0, 3.0, 0.0]])[..., None]
     roots = ((4.25 / 3) ** 0.5 + 3.0**0.5) / 2
@@ -113,12 +115,12 @@ def test_rms_of_a_perfect_sample_has_a_finite_gradient():
     assert torch.equal(output.grad, torch.zeros(2, 3, 3))
 
 
-def test_half_precision_is_close(batch: Sample):
+def test_the_bf16_gradient_is_close_to_fp32(batch: Sample):
     objective = Objective(make(SYSTEMS["srno"]))
     config = small_config(Path(), steps=1, clip=None)
-    exact, _ = gradient(objective, batch, config, "l1", ALONE)
+    exact, _ = gradient(objective, batch, config, "l1", SINGLE_PROCESS)
     expected = gradients(objective)
-    rough, _ = gradient(objective, batch, replace(config, precision="bf16"), "l1", ALONE)
+    rough, _ = gradient(objective, batch, replace(config, precision="bf16"), "l1", SINGLE_PROCESS)
     assert rough == pytest.approx(exact, rel=1e-2)
     a = torch.cat([g.flatten() for g in expected.values()])
     b = torch.cat([g.flatten() for g in gradients(objective).values()])
@@ -133,16 +135,16 @@ def test_auto_precision_is_one_of_the_two():
     assert choose_precision("bf16", cpu) == "bf16"
 
 
-def test_muon_takes_kernels_and_matrices_but_not_what_touches_the_picture():
+def test_muon_takes_kernels_and_matrices_except_those_at_the_picture():
     model = make(SYSTEMS["srno"])
-    chosen = {name for name, p in model.named_parameters() if any(p is taken for taken in takes_muon(model))}
+    chosen = {name for name, p in model.named_parameters() if any(p is weight for weight in muon_weights(model))}
     assert "encoder.blocks.0.conv1.weight" in chosen
     assert "layers.0.W1.weight" in chosen
     assert not any(name.endswith("bias") or "norm" in name for name in chosen)
     assert not chosen & {"encoder.head.weight", "projection.rgb.weight"}
 
 
-def test_muon_on_a_kernel_is_muon_on_its_matrix():
+def test_muon_on_a_kernel_equals_muon_on_its_matrix():
     torch.manual_seed(0)
     kernel, other = (nn.Parameter(torch.randn(6, 4, 3, 3)) for _ in range(2))
     matrix = nn.Parameter(kernel.detach().clone().reshape(6, 36))
@@ -169,13 +171,13 @@ def test_every_parameter_has_one_optimiser(optimiser: str):
     )
 
 
-def test_average_follows_the_weights():
+def test_the_average_follows_the_weights():
     model = nn.Linear(2, 2)
     average = Average(model, 0.9)
     first = model.weight.detach().clone()
     with torch.no_grad():
         model.weight += 1
-    average.update(model, 0)  # early on the memory is short: 1/10 is kept
+    average.update(model, 0)  # the decay starts at 1/10
     assert_close(average.weights["weight"], first + 0.9)
     average.update(model, 1000)
     assert_close(average.weights["weight"], first + 0.91)

@@ -1,4 +1,4 @@
-"""Larger models that start from smaller ones."""
+"""Larger models initialised from smaller ones."""
 
 from dataclasses import replace
 
@@ -60,44 +60,44 @@ def queries(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def train_a_step(model: Model) -> list[str]:
-    """One step of plain descent; returns the names of parameters without any gradient."""
+    """Take one step of gradient descent; returns the names of parameters without a gradient."""
     image, coords, cell = queries(next(model.parameters()).dtype)
     target = random_image(10, 15, batch=2, seed=5).to(image.dtype).reshape(2, 50, 9)[..., :3]
     model.zero_grad()
     loss_of(model(image, coords, cell), target, "l2").backward()
-    dead = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
+    without_gradient = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.grad is not None:
                 parameter -= 0.1 * parameter.grad
-    return dead
+    return without_gradient
 
 
 @pytest.mark.parametrize("name", GROWTHS)
-def test_function_is_the_same_at_step_0(name: str):
+def test_a_grown_model_computes_the_same_function(name: str):
     old, target = GROWTHS[name]
     small = random_model(old)
     large = grow(as_checkpoint(small), target)
     assert large.config == target
     assert large.training
     with torch.no_grad():
-        expected, answer = small(*queries(torch.float64)), large(*queries(torch.float64))
-    assert (answer - expected).abs().max() < 1e-12
+        expected, actual = small(*queries(torch.float64)), large(*queries(torch.float64))
+    assert (actual - expected).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("name", GROWTHS)
-def test_new_parts_can_learn(name: str):
-    """A part behind a zero map has to wait for the map to move, so every parameter has its turn within three steps."""
+def test_every_parameter_gets_a_gradient_within_three_steps(name: str):
+    """A part behind a zero map has no gradient until the map has changed."""
     old, target = GROWTHS[name]
     torch.manual_seed(0)
     large = grow(as_checkpoint(random_model(old)), target)
-    dead = [set(train_a_step(large)) for _ in range(3)]
-    assert not dead[-1]
+    without_gradient = [train_a_step(large) for _ in range(3)]
+    assert not without_gradient[-1]
 
 
 @pytest.mark.parametrize("name", GROWTHS)
-def test_new_weights_move_at_the_first_step(name: str):
-    """Not only what was there before: some entry that the small model did not have changes at once."""
+def test_some_new_weights_change_in_the_first_step(name: str):
+    """Some zero entry that the small model does not have changes."""
     old, target = GROWTHS[name]
     small = random_model(old)
     torch.manual_seed(0)
@@ -110,17 +110,17 @@ def test_new_weights_move_at_the_first_step(name: str):
     assert any(moved.any() for moved in zero.values())
 
 
-def test_light_becomes_as_large_as_the_baseline():
+def test_light_grows_to_edsr_baseline():
     light, target = preset("light"), preset("edsr-baseline")
     assert isinstance(light, SRNOConfig)
     small = random_model(light, dtype=torch.float32)
     large = grow(as_checkpoint(small), target)
     with torch.no_grad():
-        expected, answer = small(*queries(torch.float32)), large(*queries(torch.float32))
-    assert (answer - expected).abs().max() < 2e-5 * expected.abs().max()
+        expected, actual = small(*queries(torch.float32)), large(*queries(torch.float32))
+    assert (actual - expected).abs().max() < 2e-5 * expected.abs().max()
 
 
-def test_equal_configs_are_the_same_weights():
+def test_equal_configs_keep_the_weights():
     small = random_model(EDSR)
     again = grow(as_checkpoint(small), EDSR)
     assert again.training
@@ -136,13 +136,13 @@ def test_equal_configs_are_the_same_weights():
     ],
     ids=["liif", "fixed scale", "liif on rdn"],
 )
-def test_other_systems_may_have_deeper_encoders(old: ModelConfig, new: EDSRConfig | RDNConfig):
+def test_other_systems_can_grow_deeper_encoders(old: ModelConfig, new: EDSRConfig | RDNConfig):
     torch.manual_seed(0)
     small = create_model(old).double()
     large = grow(as_checkpoint(small), replace(old, encoder=new))
     with torch.no_grad():
-        expected, answer = small(*queries(torch.float64)), large(*queries(torch.float64))
-    assert (answer - expected).abs().max() < 1e-12
+        expected, actual = small(*queries(torch.float64)), large(*queries(torch.float64))
+    assert (actual - expected).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_other_systems_may_have_deeper_encoders(old: ModelConfig, new: EDSRConfi
         (replace(EDSR, projection_width=6), "projection_width cannot go from 7 to 6"),
     ],
 )
-def test_what_would_change_the_function_is_refused_by_name(target: ModelConfig, named: str):
+def test_a_config_that_would_change_the_function_is_refused(target: ModelConfig, named: str):
     with pytest.raises(SRNOError, match=f"--init: {named}"):
         grow(as_checkpoint(random_model(EDSR)), target)
 
 
-def test_other_systems_may_not_get_wider():
+def test_other_systems_cannot_grow_wider():
     small = LIIFConfig(encoder=EDSRConfig(channels=4, blocks=1), width=8)
     for target, named in (
         (replace(small, width=16), "width cannot go from 8 to 16"),

@@ -1,5 +1,6 @@
 """`--recipe paper` is the published recipe, number by number; `--recipe compact` is ours."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,9 @@ def paper() -> TrainConfig:
 
 
 def div2k() -> Cache:
-    """As many pictures as DIV2K has, none of which is ever looked at."""
-    pictures = tuple(CachedPicture(Path(f"{i:04}.png"), 1404, 2040, i) for i in range(800))
-    return Cache(Path(), pictures, ())
+    """A cache with as many pictures as DIV2K, without their files."""
+    pictures = tuple(CachedPicture(Path(f"{i:04}.png"), 1404, 2040, 0, 0) for i in range(800))
+    return Cache(Path(), pictures, (), np.zeros(0, np.uint8), np.zeros(0))
 
 
 def budget(config: TrainConfig) -> Budget:
@@ -47,8 +48,8 @@ def rate_at_epoch(config: TrainConfig, epoch: float) -> float:
     return config.rate * budget(config).rate_factor(Position(sample=round(epoch * 16000)))
 
 
-def test_samples(paper: TrainConfig):
-    """HR crops of round(128·r)², r ~ U(1, 4), Pillow bicubic to 128², 128² points anywhere."""
+def test_paper_samples(paper: TrainConfig):
+    """HR crops of round(128·r)², r ~ U(1, 4), Pillow bicubic to 128², 128² random points."""
     assert len(paper.all_stages) == 1
     sample = sample_config(paper, paper.all_stages[0])
     assert (sample.patch, sample.points) == (128, 128**2)
@@ -59,7 +60,7 @@ def test_samples(paper: TrainConfig):
     np.testing.assert_array_equal(DEGRADATIONS[sample.degradation](crop, 8, np.random.default_rng(0)), expected)
 
 
-def test_batch_epoch_and_length(paper: TrainConfig):
+def test_paper_batch_epoch_and_length(paper: TrainConfig):
     """Batch 64, 20 passes per picture and epoch: 250 steps; 50 epochs of warm-up and 1000 of cosine."""
     assert paper.all_stages[0].batch == 64
     whole = budget(paper)
@@ -68,7 +69,7 @@ def test_batch_epoch_and_length(paper: TrainConfig):
     assert whole.progress(Position(sample=1050 * 250 * 64 - 64)) < 1
 
 
-def test_rate(paper: TrainConfig):
+def test_paper_rate(paper: TrainConfig):
     """4e-5 rising linearly to 4e-4 over 50 epochs, then cosine to 0, changed once an epoch."""
     assert rate_at_epoch(paper, 0) == pytest.approx(4e-5)
     assert rate_at_epoch(paper, 25) == pytest.approx((4e-5 + 4e-4) / 2)
@@ -80,21 +81,21 @@ def test_rate(paper: TrainConfig):
         assert rate_at_epoch(paper, epoch + 1) != rate_at_epoch(paper, epoch)
 
 
-def test_optimiser(paper: TrainConfig):
-    """Adam alone with its usual averaging; no decay, clipping or average of weights; L1; fp32."""
+def test_paper_optimiser(paper: TrainConfig):
+    """Adam alone with its default settings; no decay, clipping or average of weights; L1; fp32."""
     optimisers = make_optimisers(create_model(preset("light")), paper)
     assert [type(each) for each in optimisers] == [torch.optim.Adam]
-    usual = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=4e-4).param_groups[0]
+    default = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=4e-4).param_groups[0]
     set_rate(optimisers, 1.0)
     group = optimisers[0].param_groups[0]
     assert {name: group[name] for name in ("lr", "betas", "eps", "weight_decay", "amsgrad")} == {
-        name: usual[name] for name in ("lr", "betas", "eps", "weight_decay", "amsgrad")
+        name: default[name] for name in ("lr", "betas", "eps", "weight_decay", "amsgrad")
     }
     assert (paper.clip, paper.ema, paper.loss, paper.precision) == (None, None, "l1", "fp32")
     assert 64 % paper.accumulate == 0
 
 
-def test_flags_beside_a_recipe_win():
+def test_explicit_flags_override_a_recipe():
     config = parse("--recipe", "paper", "--steps", "7", "--clip", "0.5", "--accumulate", "1")
     assert (config.steps, config.epochs, config.clip, config.accumulate) == (7, None, 0.5, 1)
     assert config.optimiser == "adam"
@@ -109,16 +110,14 @@ def test_compact_is_the_default():
 @pytest.mark.parametrize(
     "tokens", [("--recipe", "paper"), ("--minutes", "2.5"), ("--steps", "3", "--init", "a.safetensors")]
 )
-def test_a_config_survives_its_file(tokens: tuple[str, ...]):
+def test_a_config_equals_itself_after_json(tokens: tuple[str, ...]):
     config = parse(*tokens, "--validation", "DIV2K/valid")
     assert from_json(to_json(config)) == config
 
 
-def test_files_of_other_versions_are_read():
+def test_a_config_of_another_version_is_read():
     """An older file lacks a field, a newer one has one more."""
     config = parse("--steps", "3")
-    import json
-
-    raw: dict[str, Any] = json.loads(to_json(config)) | {"moon_phase": "full"}
+    raw: dict[str, Any] = json.loads(to_json(config)) | {"unknown_setting": "value"}
     del raw["workers"], raw["betas"], raw["validation"]
     assert from_json(json.dumps(raw)) == config

@@ -1,4 +1,4 @@
-"""Units of the encoder that answer nothing any more: seen, and given a fresh start."""
+"""Dead units of the encoder: found, reported and restarted."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -31,7 +31,7 @@ def blocks(model: Model) -> list[ResidualBlock]:
 
 
 @torch.no_grad()
-def silence(model: Model, block: int, units: slice | list[int]) -> None:
+def kill(model: Model, block: int, units: slice | list[int]) -> None:
     bias = blocks(model)[block].conv1.bias
     assert bias is not None
     bias[units] = -100
@@ -43,13 +43,13 @@ def counts(model: Model, images: Tensor) -> list[int]:
 
 @pytest.fixture
 def model() -> Model:
-    """Four blocks, of which the first has lost one unit, the second and the third all of them."""
+    """Four blocks: one unit of the first is dead, and all units of the second and the third."""
     config = CONFIGS["edsr"]
     model = random_model(replace(config, encoder=replace(config.encoder, blocks=4)))
     assert counts(model, IMAGES) == [0, 0, 0, 0]
-    silence(model, 0, [2])
-    silence(model, 1, slice(None))
-    silence(model, 2, slice(None))
+    kill(model, 0, [2])
+    kill(model, 1, slice(None))
+    kill(model, 2, slice(None))
     return model
 
 
@@ -60,13 +60,13 @@ def test_dead_units_are_found(model: Model):
     assert found[3].tolist() == []
 
 
-def test_revived_units_answer_and_change_nothing(model: Model):
+def test_revived_units_are_active_and_keep_the_function(model: Model):
     before, channels = model.encoder(IMAGES), CONFIGS["edsr"].encoder.channels
     first, last = (blocks(model)[number].conv1.weight.clone() for number in (0, 3))
     assert [len(units) for units in revive(model.encoder, IMAGES)] == [1, 0, channels, channels]
     assert torch.allclose(model.encoder(IMAGES), before, rtol=0, atol=1e-12)
     assert torch.equal(blocks(model)[0].conv1.weight[:2], first[:2])
-    assert torch.equal(blocks(model)[1].conv1.weight, last)  # the lost ones lie behind it now
+    assert torch.equal(blocks(model)[1].conv1.weight, last)  # the dead blocks are behind it now
     assert counts(model, IMAGES) == [0, 0, 0, 0]
     x = model.encoder.get_submodule("head")(IMAGES)
     for block in blocks(model)[:2]:
@@ -76,9 +76,9 @@ def test_revived_units_answer_and_change_nothing(model: Model):
     assert torch.allclose(inside.std((0, 2, 3)), x.std((0, 2, 3)).mean())
 
 
-def test_a_lost_first_block_stays_where_it_is():
+def test_a_dead_first_block_keeps_its_place():
     model = random_model(CONFIGS["edsr"])
-    silence(model, 0, slice(None))
+    kill(model, 0, slice(None))
     before, second = model.encoder(IMAGES), blocks(model)[1].conv1.weight.clone()
     assert [len(units) for units in revive(model.encoder, IMAGES)] == [CONFIGS["edsr"].encoder.channels, 0]
     assert torch.equal(model.encoder(IMAGES), before)
@@ -86,15 +86,15 @@ def test_a_lost_first_block_stays_where_it_is():
     assert not any(counts(model, IMAGES))
 
 
-def test_revived_units_learn(model: Model):
-    """First what is taken from them, then, once something is, what they answer."""
+def test_revived_units_get_a_gradient(model: Model):
+    """First the weights of conv2, which are zero; once they have changed, the filters of conv1."""
     conv1, conv2 = blocks(model)[2].conv1, blocks(model)[2].conv2
-    for wanted in ([False, False], [False, True], [True, True]):
+    for expected in ([False, False], [False, True], [True, True]):
         model.zero_grad()
         model.encoder(IMAGES).square().sum().backward()
         learns = [bool(conv.weight.grad is not None and conv.weight.grad.any()) for conv in (conv1, conv2)]
-        assert learns == wanted
-        if not any(wanted):
+        assert learns == expected
+        if not any(expected):
             revive(model.encoder, IMAGES)
         with torch.no_grad():
             for conv in (conv1, conv2):
@@ -102,10 +102,10 @@ def test_revived_units_learn(model: Model):
                 conv.weight -= 1e-3 * conv.weight.grad
 
 
-def test_filters_of_fresh_units_can_be_held(model: Model):
+def test_hold_zeroes_the_gradient_of_fresh_filters_only(model: Model):
     fresh = revive(model.encoder, IMAGES)
     with torch.no_grad():
-        blocks(model)[2].conv2.weight += 0.1  # somebody hears them
+        blocks(model)[2].conv2.weight += 0.1  # so that the filters get a gradient
     model.encoder(IMAGES).square().sum().backward()
     grads = [blocks(model)[number].conv1.weight.grad for number in (0, 1, 2)]
     first, second, third = (grad.clone() for grad in grads if grad is not None)
@@ -122,7 +122,7 @@ def test_filters_of_fresh_units_can_be_held(model: Model):
         assert not parameter.grad.any()
 
 
-def test_healthy_encoders_are_left_alone():
+def test_revive_does_not_change_an_encoder_without_dead_units():
     for name in ("edsr", "rdn"):
         model = random_model(CONFIGS[name])
         before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
@@ -130,33 +130,33 @@ def test_healthy_encoders_are_left_alone():
         assert all(torch.equal(before[key], tensor) for key, tensor in model.state_dict().items())
 
 
-def test_other_encoders_say_nothing():
+def test_other_encoders_have_no_dead_units():
     assert dead_units(nn.Conv2d(3, 3, 1).double(), IMAGES) == []
 
 
 @pytest.fixture
-def half_lost(tmp_path: Path) -> Path:
+def with_dead_blocks(tmp_path: Path) -> Path:
     torch.manual_seed(3)
     light = create_model(preset("light"))
     for number in (1, 2):
-        silence(light, number, slice(None))
-    path = tmp_path / "half_lost.safetensors"
-    write_checkpoint(Checkpoint(config=light.config, state=light.state_dict(), card=Card(name="half lost")), path)
+        kill(light, number, slice(None))
+    path = tmp_path / "with_dead_blocks.safetensors"
+    write_checkpoint(Checkpoint(config=light.config, state=light.state_dict(), card=Card(name="dead blocks")), path)
     return path
 
 
-def test_a_run_tells_of_lost_blocks(half_lost: Path, pictures: Path, tmp_path: Path):
-    config = small_config(pictures, init=half_lost, steps=1, hold_out=1, validation_pixels=2500)
+def test_a_run_reports_dead_blocks(with_dead_blocks: Path, pictures: Path, tmp_path: Path):
+    config = small_config(pictures, init=with_dead_blocks, steps=1, hold_out=1, validation_pixels=2500)
     events = train_here(config, tmp_path / "run")
     assert of_kind(events, "validation")[-1]["dead"] >= 96
     (note,) = (event["text"] for event in of_kind(events, "note"))
-    assert note.startswith("block 2, 3 of the encoder's 12 answers nothing any more")
+    assert note.startswith("encoder blocks 2, 3 of 12 are dead")
     assert f"--init {tmp_path / 'run' / 'last.safetensors'} --revive" in note
 
 
-def test_a_run_begins_by_reviving(half_lost: Path, pictures: Path, tmp_path: Path):
-    """The filters stay for a quarter of the run, which a resumption must know of, and are then let go."""
-    config = small_config(pictures, init=half_lost, revive=True, steps=8, hold_out=1, validation_pixels=2500)
+def test_revive_restarts_dead_units_before_the_first_step(with_dead_blocks: Path, pictures: Path, tmp_path: Path):
+    """A saved state lists the fresh units, so that a resumed run can hold their filters."""
+    config = small_config(pictures, init=with_dead_blocks, revive=True, steps=8, hold_out=1, validation_pixels=2500)
     run = Run(tmp_path / "run")
     events = train_here(config, run.folder)
     assert of_kind(events, "validation")[-1]["dead"] < 48
@@ -179,14 +179,14 @@ def test_a_run_begins_by_reviving(half_lost: Path, pictures: Path, tmp_path: Pat
 
 
 def first_filters(folder: Path) -> tuple[Tensor, Tensor]:
-    """Of a living block and of a revived one, as they are, not averaged."""
+    """Filters of a live block and of a revived one, not averaged."""
     state = Run(folder).load_state()
     assert state is not None
     return state["model"]["encoder.blocks.0.conv1.weight"], state["model"]["encoder.blocks.11.conv1.weight"]
 
 
-def test_fresh_filters_are_held_for_a_quarter_of_the_run(half_lost: Path, pictures: Path, tmp_path: Path):
-    config = small_config(pictures, init=half_lost, revive=True, steps=8, warmup=0.0, checkpoint_minutes=1e-6)
+def test_fresh_filters_stay_fixed_for_a_quarter_of_the_run(with_dead_blocks: Path, pictures: Path, tmp_path: Path):
+    config = small_config(pictures, init=with_dead_blocks, revive=True, steps=8, warmup=0.0, checkpoint_minutes=1e-6)
     seen: list[tuple[Tensor, Tensor]] = []
     run = Run(tmp_path / "run")
 
@@ -196,12 +196,12 @@ def test_fresh_filters_are_held_for_a_quarter_of_the_run(half_lost: Path, pictur
 
     assert loop(config, run, World(0, 1, torch.device("cpu")), watch) is None
     seen.append(first_filters(run.folder))
-    living, revived = (torch.stack(filters) for filters in zip(*seen, strict=True))
+    live, revived = (torch.stack(filters) for filters in zip(*seen, strict=True))
     moved = [bool((a != b).any()) for a, b in pairwise(revived)]
-    assert all((a != b).any() for a, b in pairwise(living))
+    assert all((a != b).any() for a, b in pairwise(live))
     assert moved == [False] * 2 + [True] * (len(moved) - 2)
 
 
-def test_there_must_be_something_to_revive(pictures: Path):
-    with pytest.raises(SRNOError, match="--revive restarts units of weights that are there: give them with --init"):
+def test_revive_without_init_is_refused(pictures: Path):
+    with pytest.raises(SRNOError, match="--revive restarts dead units of existing weights: give them with --init"):
         small_config(pictures, revive=True, steps=1)

@@ -1,4 +1,4 @@
-"""Where results go and what they are called."""
+"""Paths, names and formats of results."""
 
 from pathlib import Path
 
@@ -36,17 +36,17 @@ def output(
         ("{stem}_{{x}}.png", "photos/trip/cat_{x}.png"),
     ],
 )
-def test_what_output_means(text: str | None, expected: str):
+def test_output_is_a_folder_a_template_or_beside_the_source(text: str | None, expected: str):
     assert output(text) == expected
 
 
-def test_one_file():
-    lone = Source(Path("photos/cat.jpg"), Path("cat.jpg"))
-    assert output("dog.png", lone) == "dog.png"
-    assert output("a/dog.TIFF", lone) == "a/dog.TIFF"
+def test_output_is_one_file():
+    single = Source(Path("photos/cat.jpg"), Path("cat.jpg"))
+    assert output("dog.png", single) == "dog.png"
+    assert output("a/dog.TIFF", single) == "a/dog.TIFF"
 
 
-def test_an_existing_folder_is_a_folder_whatever_its_name(tmp_path: Path):
+def test_an_existing_folder_with_a_picture_suffix_is_a_folder(tmp_path: Path):
     folder = tmp_path / "odd.png"
     folder.mkdir()
     assert output(str(folder)) == str(folder / "trip/cat.jpg")
@@ -66,7 +66,7 @@ def test_an_existing_folder_is_a_folder_whatever_its_name(tmp_path: Path):
         ("TIFF", ".tif", 16, "TIFF"),
     ],
 )
-def test_formats_that_would_hurt_become_png(kind: Format, suffix: str, bits: int | None, expected: Format):
+def test_formats_that_lose_quality_become_png(kind: Format, suffix: str, bits: int | None, expected: Format):
     naming = Naming(bits=bits)
     assert naming.format_of(kind) == expected
     source = Source(Path("x" + suffix), Path("x" + suffix))
@@ -74,15 +74,15 @@ def test_formats_that_would_hurt_become_png(kind: Format, suffix: str, bits: int
     assert name == Path("x_2x" + (suffix if expected == kind else ".png"))
 
 
-def test_the_content_decides_and_not_the_name():
-    lying = Source(Path("really-a-png.jpg"), Path("really-a-png.jpg"))
-    assert output(None, lying, "PNG", "2") == "really-a-png_2x.png"
-    shouting = Source(Path("IMG_1.JPG"), Path("IMG_1.JPG"))
-    assert output(None, shouting, "JPEG", "2") == "IMG_1_2x.JPG"
-    assert output(None, shouting, "JPEG", "2", format="webp") == "IMG_1_2x.webp"
+def test_the_content_decides_the_format_not_the_name():
+    misnamed = Source(Path("really-a-png.jpg"), Path("really-a-png.jpg"))
+    assert output(None, misnamed, "PNG", "2") == "really-a-png_2x.png"
+    uppercase = Source(Path("IMG_1.JPG"), Path("IMG_1.JPG"))
+    assert output(None, uppercase, "JPEG", "2") == "IMG_1_2x.JPG"
+    assert output(None, uppercase, "JPEG", "2", format="webp") == "IMG_1_2x.webp"
 
 
-def test_standard_output():
+def test_hyphens_mean_standard_output():
     assert parse_output("-", None, None, ["a.png"]).stdout
     assert parse_output(None, "tiff", None, ["-"]).stdout
     assert parse_output(None, "tiff", None, ["-"]).format_of("JPEG") == "TIFF"
@@ -93,21 +93,21 @@ def test_standard_output():
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        ("out.jxl", {}, r"\.jxl is no known format.*\.png"),
-        ("{stem}", {}, "no suffix is no known format"),
+        ("out.jxl", {}, r"\.jxl is not a known format.*\.png"),
+        ("{stem}", {}, "no suffix is not a known format"),
         ("{stem}.jxl", {}, r"\.jxl"),
         ("{name}.png", {}, r"unknown \{name\}.*\{stem\}"),
         ("{stem.__class__}.png", {}, "unknown"),
         ("{}.png", {}, "unknown"),
-        ("{stem.png", {}, "no template"),
-        ("{stem:d}.png", {}, "no template"),
+        ("{stem.png", {}, "not a template"),
+        ("{stem:d}.png", {}, "not a template"),
         ("{stem}/{scale}.png", {}, "only the name"),
         ("out.png", {"format": "jpeg"}, "contradict"),
         ("{stem}.png", {"format": "jpeg"}, "contradict"),
         ("-", {"format": "jxl"}, "--format 'jxl'.*png"),
     ],
 )
-def test_what_makes_no_sense_is_one_line(text: str, options: dict[str, str], words: str):
+def test_an_invalid_output_is_refused(text: str, options: dict[str, str], words: str):
     with pytest.raises(SRNOError, match=words):
         output(text, **options)
 
@@ -119,7 +119,7 @@ def test_several_pictures_cannot_become_one_file(inputs: list[str]):
 
 
 @pytest.mark.parametrize(("name", "expected"), [("png", "PNG"), ("JPG", "JPEG"), (".tif", "TIFF"), ("tiff", "TIFF")])
-def test_names_of_formats(name: str, expected: str):
+def test_format_names_are_parsed(name: str, expected: str):
     assert parse_format(name) == expected
 
 
@@ -134,10 +134,10 @@ def test_results_are_recognised_by_their_names(stem: str, percent: int, template
     source = Source(Path(stem + ".png"), Path(stem + ".png"))
     result = naming.output(source, "PNG", make_request(scale=str(percent / 100)).target((10, 10)))
     assert result is not None
-    assert naming.stem_behind(result.name) == stem
+    assert naming.source_stem(result.name) == stem
 
 
 def test_other_names_are_not_results():
-    assert Naming().stem_behind("cat.png") is None
-    assert Naming().stem_behind("cat_x.png") is None
-    assert Naming(template="all.png").stem_behind("all.png") is None
+    assert Naming().source_stem("cat.png") is None
+    assert Naming().source_stem("cat_x.png") is None
+    assert Naming(template="all.png").source_stem("all.png") is None

@@ -1,4 +1,4 @@
-"""Sizes to the pixel."""
+"""Output sizes to the pixel."""
 
 from fractions import Fraction
 
@@ -41,12 +41,12 @@ def test_cover_fills_the_box_exactly_and_cuts_the_rest_evenly(size: tuple[int, i
 
 
 @given(sizes, sizes)
-def test_stretch_is_the_box(size: tuple[int, int], box: tuple[int, int]):
+def test_stretch_has_the_size_of_the_box(size: tuple[int, int], box: tuple[int, int]):
     assert make_request(size=box, fit="stretch").target(size).size == box
 
 
 @given(sizes, sides)
-def test_one_side_and_the_other_follows(size: tuple[int, int], side: int):
+def test_one_side_is_exact_and_the_other_keeps_the_proportions(size: tuple[int, int], side: int):
     by_width, by_height = make_request(width=side).target(size), make_request(height=side).target(size)
     assert (by_width.size[0], by_height.size[1]) == (side, side)
     _assert_in_proportion(by_width)
@@ -75,13 +75,13 @@ def _assert_in_proportion(target: Target) -> None:
         (0.001, (1, 1), "0.001"),
     ],
 )
-def test_what_people_write(scale: str | float | None, size: tuple[int, int], label: str):
+def test_scales_are_parsed_and_labelled(scale: str | float | None, size: tuple[int, int], label: str):
     target = make_request(scale=scale).target((10, 5))
     assert (target.size, target.label) == (size, label)
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("options", "words"),
     [
         ({"scale": "big"}, "scale 'big'.*3.7.*2x3"),
         ({"scale": "-2"}, "scale '-2'"),
@@ -97,9 +97,9 @@ def test_what_people_write(scale: str | float | None, size: tuple[int, int], lab
         ({"scale": 2, "size": (3, 3)}, "scale and size together"),
         ({"scale": 2, "fit": "cover"}, "fit cover needs a size"),
         ({"size": (3, 3), "fit": "squeeze"}, "contain, cover, stretch"),
-        ({"scale": 1e12}, "more than any format"),
+        ({"scale": 1e12}, "larger than any format"),
     ],
 )
-def test_what_makes_no_sense_is_one_line(asked: dict[str, object], words: str):
+def test_an_invalid_request_is_refused(options: dict[str, object], words: str):
     with pytest.raises(SRNOError, match=words):
-        make_request(**asked).target((10, 5))  # type: ignore[arg-type]
+        make_request(**options).target((10, 5))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Files, folders and patterns become pictures to read."""
+"""Finding pictures in files, folders and patterns."""
 
 from pathlib import Path
 
@@ -22,8 +22,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def names(*inputs: str, recursive: bool = False, besides: str | None = None) -> list[tuple[str, str]]:
-    found = find_sources(inputs, recursive=recursive, besides=None if besides is None else Path(besides))
+def names(*inputs: str, recursive: bool = False, excluded: str | None = None) -> list[tuple[str, str]]:
+    found = find_sources(inputs, recursive=recursive, excluded=None if excluded is None else Path(excluded))
     return [(str(source.path), str(source.relative)) for source in found]
 
 
@@ -35,10 +35,10 @@ def test_folders_give_pictures_by_suffix_and_keep_the_tree():
 
 
 @pytest.mark.usefixtures("tree")
-def test_results_in_a_folder_below_are_not_taken_for_sources():
+def test_the_excluded_folder_is_not_searched():
     everything = [name for name, _ in names(".", recursive=True)]
     assert "out/f.png" in everything
-    rest = [name for name, _ in names(".", recursive=True, besides="out")]
+    rest = [name for name, _ in names(".", recursive=True, excluded="out")]
     assert rest == [name for name in everything if not name.startswith("out")]
 
 
@@ -51,7 +51,7 @@ def test_patterns_are_expanded_and_keep_the_tree_below_the_fixed_part():
 
 
 @pytest.mark.usefixtures("tree")
-def test_files_are_taken_as_named():
+def test_named_files_are_taken_with_any_suffix():
     assert names("photo[1].png", "notes.txt", "in/c.webp") == [
         ("photo[1].png", "photo[1].png"),
         ("notes.txt", "notes.txt"),
@@ -59,7 +59,7 @@ def test_files_are_taken_as_named():
     ]
 
 
-def test_each_picture_comes_once(tree: Path):
+def test_each_picture_is_found_once(tree: Path):
     assert names("b.png", "./b.png", str(tree / "b.png"), "*.png") == [
         ("b.png", "b.png"),
         ("photo[1].png", "photo[1].png"),
@@ -78,18 +78,18 @@ def test_each_picture_comes_once(tree: Path):
         (["a**b"], r"\*\*"),
     ],
 )
-def test_what_is_not_there_is_one_line(inputs: list[str], words: str):
+def test_missing_inputs_are_refused(inputs: list[str], words: str):
     with pytest.raises(SRNOError, match=words):
         names(*inputs)
 
 
-def test_an_empty_folder_says_what_was_looked_for(tmp_path: Path):
+def test_the_error_for_an_empty_folder_lists_the_suffixes(tmp_path: Path):
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "x.png").write_bytes(b"")
     with pytest.raises(SRNOError, match=r"no pictures in this folder.*\.webp.*-r"):
         names(str(tmp_path))
 
 
-def test_standard_input():
+def test_a_hyphen_is_standard_input():
     (source,) = find_sources(["-"])
     assert (source.path, source.relative.stem, source.name) == (None, "stdin", "standard input")

@@ -1,4 +1,4 @@
-"""srno.upscale: arrays, PIL images and paths in, the same kind out."""
+"""srno.upscale: arrays, PIL images and paths."""
 
 import io
 from pathlib import Path
@@ -31,7 +31,7 @@ DTYPES = ["uint8", "uint16", "float16", "float32", "float64"]
 
 
 def samples(*shape: int, dtype: str) -> Array:
-    """Random samples of any type, with some pixels fully transparent where there is alpha."""
+    """Random samples of any type, with some fully transparent pixels if there is alpha."""
     if dtype.startswith("float"):
         values = (noise(*shape, bits=16) / 65535).astype(dtype)
     else:
@@ -42,7 +42,7 @@ def samples(*shape: int, dtype: str) -> Array:
 
 
 def bilinear(values: Array, width: int, height: int) -> Array:
-    """By torch, in [0, 1]."""
+    """Interpolate with torch: (h, w[, c]) → (height, width, c)."""
     planes = torch.from_numpy(values.astype(np.float64).reshape(*values.shape[:2], -1)).permute(2, 0, 1)[None]
     large = torch.nn.functional.interpolate(planes, (height, width), mode="bilinear", align_corners=False)
     return large[0].permute(1, 2, 0).numpy()
@@ -61,7 +61,7 @@ def test_arrays_keep_type_and_layout(layout: tuple[int, ...], dtype: str):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("channels", [1, 3])
-def test_values_are_those_of_the_operator_to_the_last_level(channels: int, dtype: str):
+def test_values_equal_the_operator_after_rounding(channels: int, dtype: str):
     image = samples(7, 5, channels, dtype=dtype)
     top = 1.0 if dtype.startswith("float") else np.iinfo(dtype).max
     large = srno.upscale(image, size=(13, 16), fit="stretch", model=BILINEAR)
@@ -80,10 +80,10 @@ def test_gray_is_the_mean_of_three_channels():
     assert np.abs(rgb.mean(axis=2) - mean)[inside].max() < 1e-6
 
 
-def test_many_bands_make_the_same_picture(monkeypatch: pytest.MonkeyPatch):
+def test_many_bands_give_the_same_picture(monkeypatch: pytest.MonkeyPatch):
     image = samples(9, 7, 4, dtype="uint8")
     whole = srno.upscale(image, scale=3, model=NOISY)
-    monkeypatch.setattr("srno.upscaling.enlarge.BAND", 50)
+    monkeypatch.setattr("srno.upscaling.enlarge.BAND_PIXELS", 50)
     assert np.array_equal(srno.upscale(image, scale=3, model=NOISY), whole)
 
 
@@ -92,7 +92,7 @@ def test_many_bands_make_the_same_picture(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("by", ["operator", "bicubic"])
 @pytest.mark.parametrize("model", [BILINEAR, NOISY], ids=["bilinear", "noisy"])
-def test_opaque_and_empty_regions_stay_exactly_so(by: Any, model: Any):
+def test_opaque_and_empty_regions_stay_exact(by: Any, model: Any):
     alpha = np.full((16, 16), 255, np.uint8)
     alpha[:, :8] = 0
     large = srno.upscale(np.dstack([noise(16, 16, 3), alpha]), scale=4, model=model, alpha=by)[..., 3]
@@ -102,7 +102,7 @@ def test_opaque_and_empty_regions_stay_exactly_so(by: Any, model: Any):
 
 @pytest.mark.parametrize("value", [0, 1, 77, 255])
 @pytest.mark.parametrize("bits", [8, 16])
-def test_constant_alpha_is_exact_and_costs_nothing(value: int, bits: int):
+def test_constant_alpha_is_exact_and_needs_no_render(value: int, bits: int):
     alpha = np.full((6, 5, 1), value * (257 if bits == 16 else 1), np.uint16 if bits == 16 else np.uint8)
     shares: list[float] = []
     large = srno.upscale(
@@ -130,7 +130,7 @@ def test_hidden_colours_do_not_reach_the_visible_edge(dtype: str):
     assert (large[seen][:, :3] >= 0.99 * top).all()
 
 
-def test_alpha_goes_through_the_operator_unless_bicubic_is_chosen():
+def test_alpha_is_enlarged_by_the_operator_unless_bicubic_is_chosen():
     alpha = np.tile(np.linspace(0, 1, 12, dtype=np.float32) ** 2, (12, 1))
     image = np.dstack([np.ones_like(alpha), alpha])
     by_operator = srno.upscale(image, scale=2, model=BILINEAR)[..., 1]
@@ -144,27 +144,27 @@ def test_alpha_goes_through_the_operator_unless_bicubic_is_chosen():
 # Sizes
 
 
-def test_cover_cuts_the_middle_out_of_the_whole():
+def test_cover_equals_the_centre_crop_of_the_whole_picture():
     image = samples(10, 20, 4, dtype="uint8")
     whole = srno.upscale(image, size=(60, 30), model=NOISY)
     assert np.array_equal(srno.upscale(image, size=(30, 30), fit="cover", model=NOISY), whole[:, 15:45])
 
 
-def test_below_one_the_filter_reduces_and_the_model_is_not_asked():
+def test_scales_below_one_use_the_bicubic_filter_alone():
     image = noise(20, 30, 3)
     small = srno.upscale(image, scale=0.4, model=NOISY)
     expected = matlab_bicubic_float(image.astype(np.float32) / 255, (8, 12))
     assert np.abs(small - np.clip(expected, 0, 1) * 255).max() <= 0.51
 
 
-def test_one_side_smaller_and_one_larger():
+def test_one_side_is_reduced_and_the_other_enlarged():
     image = noise(20, 30, 3).astype(np.float32) / 255
     mixed = srno.upscale(image, scale=(0.5, 2), model=BILINEAR)
     assert mixed.shape == (40, 15, 3)
     assert np.abs(mixed - np.clip(bilinear(matlab_bicubic_float(image, (20, 15)), 15, 40), 0, 1)).max() < 1e-5
 
 
-def test_scale_one_goes_through_the_model():
+def test_scale_one_uses_the_model():
     image = noise(6, 6, 3)
     assert np.array_equal(srno.upscale(image, scale=1, model=BILINEAR), image)
     assert not np.array_equal(srno.upscale(image, scale=1, model=NOISY), image)
@@ -172,7 +172,7 @@ def test_scale_one_goes_through_the_model():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 300))
-def test_the_size_is_the_promised_one(width: int, height: int, tenths: int):
+def test_the_size_is_the_requested_one(width: int, height: int, tenths: int):
     large = srno.upscale(np.zeros((height, width), np.uint8), scale=tenths / 10, model=BILINEAR)
     assert large.shape[::-1] == make_request(scale=tenths / 10).target((width, height)).size
 
@@ -193,14 +193,14 @@ def test_the_size_is_the_promised_one(width: int, height: int, tenths: int):
         ("I;16", "I;16"),
     ],
 )
-def test_pil_images_of_every_mode(mode: str, after: str):
+def test_pil_images_of_every_mode_keep_or_convert_the_mode(mode: str, after: str):
     image = Image.fromarray(noise(7, 9, bits=16)) if mode == "I;16" else Image.fromarray(noise(7, 9, 3)).convert(mode)
     large = srno.upscale(image, scale=2, model=BILINEAR)
     assert isinstance(large, Image.Image)
     assert (large.mode, large.size) == (after, (18, 14))
 
 
-def test_pil_keeps_profile_and_exif_and_is_turned_upright():
+def test_pil_images_keep_profile_and_exif_and_are_turned_upright():
     data = encode(Image.fromarray(noise(7, 9, 3)), "PNG", icc_profile=P3, exif=camera_exif(6), dpi=(300, 300))
     large = srno.upscale(Image.open(io.BytesIO(data)), scale=2, model=BILINEAR)
     assert large.size == (14, 18)
@@ -209,7 +209,7 @@ def test_pil_keeps_profile_and_exif_and_is_turned_upright():
     assert large.getexif()[271] == "Canon"
 
 
-def test_a_path_gives_a_pil_image_or_sixteen_bits(tmp_path: Path):
+def test_a_path_gives_a_pil_image_or_a_16_bit_array(tmp_path: Path):
     for name, shape, bits, kind in [("gray.png", (5, 6, 1), 16, "I;16"), ("rgba.png", (5, 6, 4), 8, "RGBA")]:
         (tmp_path / name).write_bytes(png(noise(*shape, bits=bits)))
         for path in (tmp_path / name, str(tmp_path / name)):
@@ -223,7 +223,7 @@ def test_a_path_gives_a_pil_image_or_sixteen_bits(tmp_path: Path):
     assert np.array_equal(large, srno.upscale(deep, scale=2, model=BILINEAR))
 
 
-# Model, device and the rest
+# Model, device and progress
 
 
 def test_models_by_path_and_by_object_agree(tmp_path: Path):
@@ -235,14 +235,14 @@ def test_models_by_path_and_by_object_agree(tmp_path: Path):
     assert np.array_equal(srno.upscale(image, model=str(path), memory="64M", integral="exact"), by_object)
 
 
-def test_ensemble_is_that_of_the_operator():
+def test_ensemble_equals_render_ensemble():
     image = noise(6, 8, 3)
     tensor = torch.from_numpy(image).permute(2, 0, 1) / 127.5 - 1
     expected = (render_ensemble(NOISY, tensor, (15, 20)).permute(1, 2, 0).numpy() * 0.5 + 0.5).clip(0, 1) * 255
     assert np.abs(srno.upscale(image, scale=2.5, model=NOISY, ensemble=True) - expected).max() <= 0.51
 
 
-def test_integral_from_few_points_is_close_but_not_the_same():
+def test_an_integral_from_few_points_is_close_but_not_equal():
     image = noise(16, 16, 3).astype(np.float32) / 255
     exact, few = (srno.upscale(image, scale=3, model=NOISY, integral=how) for how in ("exact", 64))
     assert 0 < np.abs(exact - few).mean() < 0.05
@@ -257,7 +257,7 @@ def test_progress_covers_colour_and_alpha():
     assert shares[-1] == 1
 
 
-def test_progress_moves_while_the_picture_is_lifted():
+def test_progress_advances_while_the_picture_is_lifted():
     class SeenError(Exception):
         pass
 
@@ -301,15 +301,15 @@ def test_a_list_gives_a_list_of_the_same_kinds(tmp_path: Path):
 def test_a_list_loads_its_model_once(tmp_path: Path):
     path = write_tiny(tmp_path / "tiny.safetensors", strength=0.2)
 
-    def gone(_share: float) -> None:
+    def delete_model(_share: float) -> None:
         path.unlink(missing_ok=True)
 
-    first, second = srno.upscale([noise(4, 4), noise(4, 4)], model=path, progress=gone)
+    first, second = srno.upscale([noise(4, 4), noise(4, 4)], model=path, progress=delete_model)
     assert not path.exists()
     assert np.array_equal(first, second)
 
 
-def test_progress_of_a_list_is_that_of_all():
+def test_progress_of_a_list_covers_all_pictures():
     shares: list[float] = []
     srno.upscale([noise(5, 5)] * 4, model=NOISY, progress=shares.append)
     assert shares == sorted(shares)
@@ -321,12 +321,12 @@ def test_progress_of_a_list_is_that_of_all():
     ("wrong", "words"),
     [
         (np.full((4, 4), 255.0), r"picture 2: floats must lie in \[0, 1\]"),
-        (7, "picture 2: int is no picture"),
+        (7, "picture 2: int is not a picture"),
         (Image.new("F", (3, 3)), "picture 2: samples of mode F"),
         ("no-such.png", "picture 2: no-such.png: No such file"),
     ],
 )
-def test_a_list_says_which_picture_is_wrong(wrong: Any, words: str):
+def test_errors_in_a_list_name_the_picture(wrong: Any, words: str):
     with pytest.raises(SRNOError, match=words):
         srno.upscale([noise(4, 4), wrong], model=BILINEAR)
 
@@ -342,7 +342,7 @@ def test_a_list_says_which_picture_is_wrong(wrong: Any, words: str):
         (np.full((4, 4), 255.0), {}, r"\[0, 1\].*255"),
         (np.full((4, 4), np.nan), {}, r"\[0, 1\].*nan"),
         (np.full((4, 4), -0.5, np.float32), {}, "-0.5"),
-        ([[1, 2]], {}, "list is no picture"),
+        ([[1, 2]], {}, "list is not a picture"),
         ("no-such.png", {}, "no-such.png: No such file"),
         (np.zeros((4, 4), np.uint8), {"scale": 2, "width": 3}, "scale and width"),
         (np.zeros((4, 4), np.uint8), {"alpha": "magic"}, "alpha 'magic'.*operator, bicubic"),
@@ -354,19 +354,19 @@ def test_a_list_says_which_picture_is_wrong(wrong: Any, words: str):
         (np.zeros((4, 4), np.uint8), {"scale": 200_000}, "GB of memory"),
     ],
 )
-def test_mistakes_are_one_clear_line(image: Any, options: dict[str, Any], words: str):
+def test_invalid_arguments_are_refused(image: Any, options: dict[str, Any], words: str):
     with pytest.raises(SRNOError, match=words):
         srno.upscale(image, **{"model": BILINEAR, **options})
 
 
-def test_a_device_that_is_not_there_is_named():
+def test_a_missing_device_is_refused():
     if torch.cuda.is_available():
         pytest.skip("this machine has CUDA")
-    with pytest.raises(SRNOError, match=r"'cuda' is not there.*cpu"):
+    with pytest.raises(SRNOError, match=r"'cuda' is not available.*cpu"):
         _ = Upscaler(model=BILINEAR, device="cuda").operator
 
 
-def test_depth_can_be_raised_beyond_the_source():
+def test_16_bit_output_of_8_bit_input_has_levels_in_between():
     target = make_request(scale=8).target((4, 1))
     large, _ = enlarge(np.array([[[0], [1], [2], [3]]], np.uint8), None, target, Upscaler(model=BILINEAR), np.uint16)
     assert len(np.unique(large)) > 4
@@ -377,7 +377,7 @@ def test_depth_can_be_raised_beyond_the_source():
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_half_precision_is_within_a_level_or_two(precision: Precision):
+def test_half_precision_is_within_three_levels(precision: Precision):
     picture = np.asarray(Image.open(EXAMPLE / "cat.png").convert("RGB").resize((40, 30), Image.Resampling.BICUBIC))
     full = srno.upscale(picture, scale=2).astype(int)
     half = srno.upscale(picture, scale=2, precision=precision).astype(int)
@@ -385,7 +385,7 @@ def test_half_precision_is_within_a_level_or_two(precision: Precision):
     assert abs(np.mean(half - full)) < 0.1
 
 
-def test_precision_does_not_change_what_the_caller_holds():
+def test_precision_does_not_change_the_callers_model():
     model = srno.load("default")
     with pytest.raises(SRNOError, match=r"precision 'bf16': the model is in torch.float32"):
         srno.upscale(np.zeros((4, 4, 3), np.uint8), model=model, precision="bf16")

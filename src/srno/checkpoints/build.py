@@ -1,4 +1,4 @@
-"""From a config to the model that it describes."""
+"""Build the model that a config describes."""
 
 from torch import nn
 
@@ -23,9 +23,9 @@ from srno.rivals.mlp import MLP
 
 
 def create_model(preset_or_config: str | ModelConfig, *, encoder: nn.Module | None = None) -> Model:
-    """Make a model with fresh weights, of any system: a preset's name or a config.
+    """Create a model of any system with fresh weights, from the name of a preset or a config.
 
-    `encoder` is a module of your own for SRNO, see `srno.SRNO`.
+    `encoder` is a custom encoder for SRNO, see `srno.SRNO`.
 
     >>> import srno
     >>> type(srno.create_model("liif/light")).__name__
@@ -33,7 +33,7 @@ def create_model(preset_or_config: str | ModelConfig, *, encoder: nn.Module | No
     """
     config = preset(preset_or_config) if isinstance(preset_or_config, str) else preset_or_config
     if encoder is not None and not isinstance(config, SRNOConfig):
-        raise SRNOError(f"encoder: only SRNO takes an encoder of your own, and this is {config.system}")
+        raise SRNOError(f"encoder: only SRNO accepts a custom encoder; this model is {config.system}")
     match config:
         case SRNOConfig():
             return SRNO(config, encoder)

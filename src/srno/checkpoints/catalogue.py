@@ -1,4 +1,4 @@
-"""Names to weights: what the package ships, and loading and saving by name or path."""
+"""The models that ship with the package, and loading and saving by name or path."""
 
 from dataclasses import dataclass
 from importlib.resources import files
@@ -8,13 +8,13 @@ import torch
 from torch import nn
 
 from srno.checkpoints.build import create_model
-from srno.checkpoints.native import Card, Checkpoint, read_about, read_native, write_checkpoint
+from srno.checkpoints.native import Card, Checkpoint, read_metadata, read_native, write_checkpoint
 from srno.checkpoints.public import read_public
 from srno.config import ModelConfig
 from srno.errors import SRNOError
 from srno.operator.model import Model
 
-DEFAULT = "light"
+DEFAULT_MODEL = "light"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,17 +32,17 @@ class Shipped:
 
 
 def shipped_models() -> list[Shipped]:
-    """The models that the package ships, the default first."""
-    paths = sorted(_weights_folder().glob("*.safetensors"), key=lambda path: (path.stem != DEFAULT, path.stem))
+    """List the models that the package ships, the default first."""
+    paths = sorted(_weights_folder().glob("*.safetensors"), key=lambda path: (path.stem != DEFAULT_MODEL, path.stem))
     shipped: list[Shipped] = []
     for path in paths:
-        config, card = read_about(path)
+        config, card = read_metadata(path)
         shipped.append(Shipped(path=path, config=config, card=card))
     return shipped
 
 
 def list_models() -> list[str]:
-    """Names of the models that the package ships, the default first.
+    """List the names of the models that the package ships, the default first.
 
     >>> import srno
     >>> "light" in srno.list_models()
@@ -52,11 +52,11 @@ def list_models() -> list[str]:
 
 
 def find(name_or_path: str | Path) -> Path:
-    """The file behind a shipped name, `default`, or a path."""
+    """Return the file of a shipped name, `default`, or a path."""
     path = Path(name_or_path)
     if path.is_file():
         return path
-    name = DEFAULT if str(name_or_path) == "default" else str(name_or_path)
+    name = DEFAULT_MODEL if str(name_or_path) == "default" else str(name_or_path)
     shipped = _weights_folder() / f"{name}.safetensors"
     if path.name == str(name_or_path) and shipped.is_file():
         return shipped
@@ -65,7 +65,7 @@ def find(name_or_path: str | Path) -> Path:
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Read a file of our format or a public checkpoint, told apart by content."""
+    """Read a file of our format or a public checkpoint; the content decides which."""
     try:
         with path.open("rb") as file:
             start = file.read(9)
@@ -80,7 +80,7 @@ def load(
 ) -> Model:
     """Load a model in evaluation mode: a shipped name, `default`, or the path of a checkpoint, ours or public.
 
-    `encoder` is an instance of your own encoder where the model was saved with one; no code named in a file is run.
+    `encoder` is an instance of the custom encoder if the model was saved with one; no code named in a file is run.
 
     >>> import srno
     >>> srno.load("default").training

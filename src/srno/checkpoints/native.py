@@ -11,19 +11,19 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from srno.checkpoints.build import create_model
-from srno.config import ModelConfig, OwnEncoderConfig, config_from_dict, config_to_dict
+from srno.config import CustomEncoderConfig, ModelConfig, config_from_dict, config_to_dict
 from srno.errors import SRNOError
 from srno.files import write_atomically
-from srno.operator.encoder import describe_encoder, missing
+from srno.operator.encoder import describe_encoder, missing_encoder_message
 from srno.operator.model import Model
 
-DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-"""What tensors may be stored as."""
+STORED_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""Dtypes that tensors may be stored as."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What one wants to know of weights before using them."""
+    """Model card: licence, training data, recipe and results."""
 
     name: str
     licence: str = "unknown"
@@ -37,16 +37,16 @@ class Card:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A model as data: what it is, its tensors by our names, and its card."""
+    """A model as data: its config, its tensors under our names, and its card."""
 
     config: ModelConfig
     state: dict[str, Tensor]
     card: Card
 
     def model(self, encoder: nn.Module | None = None) -> Model:
-        """Make the model in evaluation mode, in fp32 unless the file holds more than that.
+        """Build the model in evaluation mode, in fp32 or in the precision of the file if that is higher.
 
-        `encoder` is the user's own where the config names one; its weights are replaced by those of the file.
+        `encoder` is the custom encoder if the config names one; its weights are replaced by those of the file.
         """
         self._check_encoder(encoder)
         with torch.device("meta"):
@@ -56,17 +56,17 @@ class Checkpoint:
         }
         try:
             model.load_state_dict(wide, assign=True)
-        except RuntimeError as error:  # our own encoders were checked when the file was read
+        except RuntimeError as error:  # tensors of built-in encoders were checked when the file was read
             raise SRNOError(f"encoder: the weights do not fit it ({' '.join(str(error).split())})") from None
         return model.requires_grad_(True).eval()
 
     def _check_encoder(self, encoder: nn.Module | None) -> None:
         config = self.config.encoder
-        if not isinstance(config, OwnEncoderConfig):
+        if not isinstance(config, CustomEncoderConfig):
             if encoder is not None:
-                raise SRNOError(f"encoder: this model brings its own, {config.family}; leave encoder out")
+                raise SRNOError(f"encoder: this model has a built-in encoder, {config.family}; leave encoder out")
         elif encoder is None:
-            raise SRNOError(missing(config.module))
+            raise SRNOError(missing_encoder_message(config.module))
         elif (found := describe_encoder(encoder)) != config:
             raise SRNOError(
                 f"encoder: this model needs {config.module} with {config.channels} channels and radius "
@@ -75,10 +75,10 @@ class Checkpoint:
 
 
 def check_state(config: ModelConfig, state: dict[str, Tensor], source: object) -> None:
-    """Refuse tensors that do not fit the config, naming the first that does not."""
+    """Raise an SRNOError that names the first tensor that does not fit the config."""
     with torch.device("meta"):
         expected = create_model(config).state_dict()
-    if isinstance(config.encoder, OwnEncoderConfig):  # what is in it is known to its owner alone
+    if isinstance(config.encoder, CustomEncoderConfig):  # its tensors are checked when the encoder is passed
         state = {name: tensor for name, tensor in state.items() if not name.startswith("encoder.")}
     for name in sorted(expected.keys() - state.keys()):
         raise SRNOError(f"{source}: tensor {name} is missing")
@@ -89,15 +89,15 @@ def check_state(config: ModelConfig, state: dict[str, Tensor], source: object) -
             raise SRNOError(
                 f"{source}: tensor {name} has shape {tuple(tensor.shape)}, expected {tuple(expected[name].shape)}"
             )
-        if tensor.dtype not in DTYPES or tensor.layout != torch.strided or tensor.is_meta:
+        if tensor.dtype not in STORED_DTYPES or tensor.layout != torch.strided or tensor.is_meta:
             kind = f"{tensor.dtype} ({tensor.layout}, {tensor.device})"
             raise SRNOError(f"{source}: tensor {name} holds {kind}, expected plain floats of 16 to 64 bits")
 
 
 def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
-    """Write atomically: the file is whole, or it is not there."""
+    """Write a checkpoint atomically: a failure leaves no partial file."""
     check_state(checkpoint.config, checkpoint.state, path)
-    # safetensors keeps metadata in an unordered map: a single entry gives the same bytes every time.
+    # safetensors stores metadata in an unordered map: a single entry gives the same bytes every time.
     about = {"config": config_to_dict(checkpoint.config), "card": asdict(checkpoint.card)}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.state.items()}
     try:
@@ -106,9 +106,9 @@ def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
         raise SRNOError(f"{path}: cannot be written ({error.strerror})") from None
 
 
-def _read_about(path: Path, metadata: dict[str, str] | None) -> tuple[ModelConfig, Card]:
+def _parse_metadata(path: Path, metadata: dict[str, str] | None) -> tuple[ModelConfig, Card]:
     if not metadata or "srno" not in metadata:
-        raise SRNOError(f"{path}: a safetensors file, but not one of srno's (no config in its metadata)")
+        raise SRNOError(f"{path}: a safetensors file that srno did not write (no config in its metadata)")
     try:
         about = json.loads(metadata["srno"])
         known = {entry.name for entry in fields(Card)}
@@ -120,11 +120,11 @@ def _read_about(path: Path, metadata: dict[str, str] | None) -> tuple[ModelConfi
         raise SRNOError(f"{path}: broken metadata ({type(error).__name__}: {error})") from None
 
 
-def read_about(path: Path) -> tuple[ModelConfig, Card]:
-    """Config and card alone, without reading the tensors."""
+def read_metadata(path: Path) -> tuple[ModelConfig, Card]:
+    """Read the config and the card, without the tensors."""
     try:
         with safe_open(path, framework="pt") as file:
-            return _read_about(path, file.metadata())
+            return _parse_metadata(path, file.metadata())
     except (SafetensorError, OSError) as error:
         raise SRNOError(f"{path}: not a readable safetensors file ({error})") from None
 
@@ -133,7 +133,7 @@ def read_native(path: Path) -> Checkpoint:
     """Read and check a file of our format."""
     try:
         with safe_open(path, framework="pt") as file:
-            config, card = _read_about(path, file.metadata())
+            config, card = _parse_metadata(path, file.metadata())
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError) as error:
         raise SRNOError(f"{path}: not a readable safetensors file ({error})") from None

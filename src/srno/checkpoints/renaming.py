@@ -1,4 +1,4 @@
-"""From the tensors of a foreign state dict to ours; what the encoders of all systems are called there."""
+"""Rename the tensors of a public state dict to ours, and the names of the encoders, which all systems share."""
 
 from typing import TypeAlias
 
@@ -12,24 +12,24 @@ State: TypeAlias = dict[str, Tensor]
 
 
 class MissingError(KeyError):
-    """A tensor that should be in a checkpoint, by its public name."""
+    """A tensor is missing from a checkpoint; the argument is its public name."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class Renamer:
-    """Hands tensors out by their public names and collects them under ours; what is left over is an error."""
+    """Moves tensors from their public names to ours; a tensor that remains at the end is an error."""
 
     def __init__(self, state: State) -> None:
-        self.left = state
+        self.remaining = state
         self.ours: State = {}
 
     def has(self, public: str) -> bool:
-        return f"{public}.weight" in self.left
+        return f"{public}.weight" in self.remaining
 
     def count(self, pattern: str, step: int = 1) -> int:
-        """How many of pattern.format(0), pattern.format(step), … there are."""
+        """Count pattern.format(0), pattern.format(step), … up to the first that is missing."""
         count = 0
         while self.has(pattern.format(count * step)):
             count += 1
@@ -38,39 +38,39 @@ class Renamer:
     def shape(self, public: str) -> torch.Size:
         if not self.has(public):
             raise MissingError(f"{public}.weight")
-        return self.left[f"{public}.weight"].shape
+        return self.remaining[f"{public}.weight"].shape
 
     def take(self, public: str) -> Tensor:
-        if public not in self.left:
+        if public not in self.remaining:
             raise MissingError(public)
-        return self.left.pop(public)
+        return self.remaining.pop(public)
 
     def drop(self, *prefixes: str) -> None:
-        """Forget tensors that the public code saves and never uses."""
-        self.left = {name: tensor for name, tensor in self.left.items() if not name.startswith(prefixes)}
+        """Remove tensors that the public code saves and never uses."""
+        self.remaining = {name: tensor for name, tensor in self.remaining.items() if not name.startswith(prefixes)}
 
     def nest(self, prefix: str) -> None:
-        """Put `prefix` before all names, where none has it: an encoder saved on its own."""
-        if not any(name.startswith(prefix) for name in self.left):
-            self.left = {f"{prefix}{name}": tensor for name, tensor in self.left.items()}
+        """Add `prefix` to all names if no name has it, as in a file with only an encoder."""
+        if not any(name.startswith(prefix) for name in self.remaining):
+            self.remaining = {f"{prefix}{name}": tensor for name, tensor in self.remaining.items()}
 
     def conv(self, public: str, ours: str) -> None:
         self.ours[f"{ours}.weight"] = self.take(f"{public}.weight")
         self.ours[f"{ours}.bias"] = self.take(f"{public}.bias")
 
     def linear(self, public: str, ours: str) -> None:
-        """A linear map, which the public code often writes as a 1×1 convolution."""
+        """Rename a linear map, which is often a 1×1 convolution in the public code."""
         self.ours[f"{ours}.weight"] = self.take(f"{public}.weight").flatten(1)
         self.ours[f"{ours}.bias"] = self.take(f"{public}.bias")
 
     def finish(self) -> State:
-        for name in self.left:
+        for name in self.remaining:
             raise SRNOError(f"unknown tensor {name}")
         return self.ours
 
 
 def rename_encoder(renamer: Renamer) -> EncoderConfig:
-    """The encoder of any system, under `encoder.` there and here."""
+    """Rename the encoder of any system; its prefix is `encoder.` in both layouts."""
     if renamer.has("encoder.SFENet1"):
         return _rdn(renamer)
     if renamer.has("encoder.head.0"):
@@ -80,7 +80,7 @@ def rename_encoder(renamer: Renamer) -> EncoderConfig:
 
 
 def rename_edsr(renamer: Renamer) -> EDSRConfig:
-    """EDSR without its mean shift and tail."""
+    """Rename EDSR without its mean shift and tail."""
     blocks = renamer.count("encoder.body.{}.body.0")
     config = EDSRConfig(channels=renamer.shape("encoder.head.0")[0], blocks=blocks)
     renamer.conv("encoder.head.0", "encoder.head")

@@ -1,4 +1,4 @@
-"""The public systems, one function each: a foreign state dict in, our config and our tensors out.
+"""The public systems, one function each: from a public state dict to our config and our tensors.
 
 Hyper-parameters are deduced from the tensors, so that other widths, depths and encoders load as well.
 """
@@ -51,7 +51,7 @@ def _galerkin(renamer: Renamer, public: str, ours: str, heads: int) -> None:
     for part in ("weight", "bias"):
         qkv = renamer.take(f"{public}.qkv_proj.{part}")
         if qkv.shape[0] % (3 * heads):
-            raise SRNOError(f"{public}.qkv_proj.{part} has {qkv.shape[0]} rows, which {heads} heads do not divide")
+            raise SRNOError(f"{public}.qkv_proj.{part} has {qkv.shape[0]} rows, not a multiple of 3 × {heads} heads")
         split = qkv.reshape(heads, 3, -1, *qkv.shape[1:2])
         for i, name in enumerate(("query", "key", "value")):
             renamer.ours[f"{ours}.{name}.{part}"] = split[:, i].flatten(0, 1)
@@ -100,7 +100,7 @@ def metasr(renamer: Renamer) -> tuple[ModelConfig, State]:
 
 
 def _perceptron(renamer: Renamer, public: str) -> tuple[int, int]:
-    """Linear maps at the even places of a sequence, ReLU at the odd ones → hidden width and number of hidden layers."""
+    """Linear maps at the even indices of a sequence, ReLU at the odd ones → hidden width, number of hidden layers."""
     width = renamer.shape(f"{public}.0")[0]
     count = renamer.count(f"{public}.{{}}", step=2)
     for i in range(count):
@@ -116,7 +116,7 @@ def fixed_scale(renamer: Renamer) -> tuple[ModelConfig, State]:
 
 
 def _tail(renamer: Renamer, encoder: EncoderConfig) -> int:
-    """Convolutions with pixel shuffles between, the last to RGB → the factor that they enlarge by."""
+    """Convolutions with pixel shuffles between, the last to RGB → the scale factor."""
     if isinstance(encoder, RDNConfig):
         convs = [f"encoder.UPNet.{2 * i}" for i in range(max(renamer.count("encoder.UPNet.{}", step=2), 2))]
     else:
@@ -125,14 +125,14 @@ def _tail(renamer: Renamer, encoder: EncoderConfig) -> int:
     maps, channels = renamer.shape(convs[0])[0], renamer.shape(convs[1])[1]
     scale = {(4, 2): 2, (9, 2): 3, (4, 3): 4}.get((maps // channels, len(convs)))
     if scale is None:
-        raise SRNOError(f"a tail of {len(convs)} convolutions, the first to {maps} maps, is none for ×2, ×3 or ×4")
+        raise SRNOError(f"a tail of {len(convs)} convolutions, the first to {maps} maps, does not match ×2, ×3 or ×4")
     for i, name in enumerate(convs):
         renamer.conv(name, f"tail.{2 * i}")
     return scale
 
 
 def original_edsr(renamer: Renamer) -> tuple[ModelConfig, State]:
-    """EDSR's own files work on 0…255 minus a mean colour m: the range goes into the first and last weights.
+    """The original EDSR works on 0…255 minus a mean colour m: the range is folded into the first and last weights.
 
     With v = 127.5·(u + 1) for our u in [-1, 1], v - m = 127.5·(u - ū) with ū = m/127.5 - 1, which is linear once ū is
     subtracted; and the last convolution's values w become (w + m)/127.5 - 1.
@@ -147,7 +147,7 @@ def original_edsr(renamer: Renamer) -> tuple[ModelConfig, State]:
     last = f"tail.{4 if config.scale == 4 else 2}"
     ours[f"{last}.weight"] = ours[f"{last}.weight"] / 127.5
     ours[f"{last}.bias"] = (ours[f"{last}.bias"] + mean_out) / 127.5 - 1
-    if encoder.channels == 256:  # the published large EDSR damps its residuals, by a number that no tensor holds
+    if encoder.channels == 256:  # the published large EDSR scales its residuals by 0.1, which no tensor stores
         for i in range(encoder.blocks):
             for part in ("weight", "bias"):
                 ours[f"encoder.blocks.{i}.conv2.{part}"] = ours[f"encoder.blocks.{i}.conv2.{part}"] * 0.1
@@ -155,7 +155,7 @@ def original_edsr(renamer: Renamer) -> tuple[ModelConfig, State]:
 
 
 def _mean(renamer: Renamer, name: str, sign: int) -> Tensor:
-    """The colour (3,) of a mean shift, in 0…255; anything but a shift is refused."""
+    """Return the colour (3,) of a mean shift, in 0…255; raise an SRNOError for any other map."""
     weight, bias = renamer.take(f"encoder.{name}.weight"), renamer.take(f"encoder.{name}.bias")
     if not torch.equal(weight.flatten(1).cpu(), torch.eye(3, dtype=weight.dtype)) or bias.abs().max() <= 1:
         raise SRNOError(f"{name} does not shift values in 0…255, so these are not weights of the original EDSR")

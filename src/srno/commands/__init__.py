@@ -1,1 +1,1 @@
-"""One file per command: flags in, a plain function of the library called, words out."""
+"""One file per command: parse flags, call the library, print the result."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from srno.commands.options import find_data, set_threads
-from srno.commands.output import save, say, show, watch
+from srno.commands.output import print_message, save, show, watch
 from srno.errors import SRNOError
 
 if TYPE_CHECKING:
     from srno.evaluation.timing import TimedRender, Timing
     from srno.reproduce.published import Published
 
-MODELS = ("edsr-baseline", "liif/edsr-baseline", "lte/edsr-baseline")
+DEFAULT_MODELS = ("edsr-baseline", "liif/edsr-baseline", "lte/edsr-baseline")
 
 
 def bench(
@@ -29,7 +29,7 @@ def bench(
     out: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Time models in all their forms, one after the other in turn, beside their parameters, FLOPs and peak memory.
+    """Time models in all their forms, interleaved, and report parameters, FLOPs and peak memory.
 
     Parameters
     ----------
@@ -41,15 +41,15 @@ def bench(
     scales
         Factors.
     repeats
-        Rounds; the least time of a picture at a scale counts.
+        Rounds; the minimum time of each picture and scale counts.
     memory
-        Memory to work in, such as 2G; a share of what is free unless given.
+        Memory budget, such as 2G; half of the free memory unless given.
     device
         auto, cpu, cuda or mps.
     threads
         CPU threads; all cores unless given.
     out
-        Save the result as JSON and Markdown: OUT.json …, or into OUT where that is a folder.
+        Save the result as JSON and Markdown: OUT.json …, or into OUT if that is a folder.
     as_json
         Print JSON.
     """
@@ -57,7 +57,7 @@ def bench(
 
     from srno.evaluation.datasets import read_size
     from srno.evaluation.protocols import parse_scales
-    from srno.evaluation.timing import SYNTHETIC, make_jobs
+    from srno.evaluation.timing import SYNTHETIC_SIZES, make_jobs
     from srno.evaluation.timing import bench as measure
     from srno.field.machine import choose_device, parse_memory
     from srno.reproduce.published import load_published, paper_name
@@ -66,31 +66,37 @@ def bench(
         raise SRNOError(f"--repeats {repeats}: give at least 1")
     set_threads(threads)
     pictures = [picture for each in find_data(data) for picture in each.pictures] if data else []
-    jobs = make_jobs([read_size(picture.path) for picture in pictures] or SYNTHETIC, parse_scales(scales))
-    place, published = choose_device(device), load_published()
+    jobs = make_jobs([read_size(picture.path) for picture in pictures] or SYNTHETIC_SIZES, parse_scales(scales))
+    chosen_device, published = choose_device(device), load_published()
     with watch("bench") as report:
         rows = measure(
-            models or MODELS,
+            models or DEFAULT_MODELS,
             jobs,
             repeats=repeats,
             memory=None if memory is None else parse_memory(memory),
-            device=str(place),
+            device=str(chosen_device),
             report=report,
         )
-    where = f"{place}, {torch.get_num_threads()} threads" if place.type == "cpu" else str(place)
-    words = f"{_describe(jobs, data)} on {where}; mean over pictures of the least of {repeats}, models in turn."
+    where = str(chosen_device)
+    if chosen_device.type == "cpu":
+        where += f", {torch.get_num_threads()} threads"
+    timing = f"mean over pictures of the minimum of {repeats} rounds, models interleaved"
+    conditions = f"{_describe(jobs, data)} on {where}; {timing}."
     names = {(row.model, row.form): paper_name(row.config, row.form, published) for row in rows}
-    content = {"conditions": words, "rows": [row.to_dict() | {"method": names[row.model, row.form]} for row in rows]}
+    content = {
+        "conditions": conditions,
+        "rows": [row.to_dict() | {"method": names[row.model, row.form]} for row in rows],
+    }
     texts = {
         "json": json.dumps(content, indent=2, ensure_ascii=False) + "\n",
-        "md": _markdown(rows, words, names, published),
+        "md": _markdown(rows, conditions, names, published),
     }
     if as_json:
         sys.stdout.write(texts["json"])
     else:
         show(texts["md"])
     if out is not None:
-        say("saved " + ", ".join(map(str, save(out, "bench", texts))))
+        print_message("saved " + ", ".join(map(str, save(out, "bench", texts))))
 
 
 def _describe(jobs: "list[TimedRender]", data: list[Path] | None) -> str:
@@ -102,10 +108,10 @@ def _describe(jobs: "list[TimedRender]", data: list[Path] | None) -> str:
 
 
 def _markdown(
-    rows: "list[Timing]", words: str, names: "dict[tuple[str, str], str | None]", published: "Published"
+    rows: "list[Timing]", conditions: str, names: "dict[tuple[str, str], str | None]", published: "Published"
 ) -> str:
-    from srno.evaluation.forms import DESCRIPTIONS
-    from srno.evaluation.tables import NOTHING, markdown_table
+    from srno.evaluation.forms import FORM_DESCRIPTIONS
+    from srno.evaluation.tables import NO_VALUE, markdown_table
 
     scales = list(dict.fromkeys(scale for row in rows for scale in row.seconds))
     header = ["model", "form", "params, M", "GFLOPs", *(f"×{scale}, ms" for scale in scales)]
@@ -117,19 +123,19 @@ def _markdown(
             row.form,
             f"{row.parameters / 1e6:.2f}",
             f"{row.flops_paper / 1e9:.1f}",
-            *(f"{1e3 * row.seconds[scale]:.0f}" if scale in row.seconds else NOTHING for scale in scales),
+            *(f"{1e3 * row.seconds[scale]:.0f}" if scale in row.seconds else NO_VALUE for scale in scales),
             f"{1e3 * row.mean:.0f}",
             f"{1e6 * row.pixel_seconds:.1f}",
             f"{row.peak / 1e6:.0f}",
-            f"{times[name]:g}" if (name := names[row.model, row.form]) else NOTHING,
+            f"{times[name]:g}" if (name := names[row.model, row.form]) else NO_VALUE,
         ]
         for row in rows
     ]
-    forms = dict.fromkeys(f"{row.form}: {DESCRIPTIONS[row.form]}" for row in rows)
-    notes = [words, "; ".join(forms) + "."]
+    forms = dict.fromkeys(f"{row.form}: {FORM_DESCRIPTIONS[row.form]}" for row in rows)
+    notes = [conditions, "; ".join(forms) + "."]
     notes.append(
         "Parameters and FLOPs are those of `srno profile` (128² pixels and points, the paper's counting). "
-        "Peak memory is beside the model, for the largest picture. "
+        "Peak memory is in addition to the model, for the largest picture. "
         f"Paper: {published.tables['table4'].source}."
     )
     return markdown_table("Running time", header, lines, notes)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
-from srno.commands.output import save, say, show, watch
+from srno.commands.output import print_message, save, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import Protocol, Scale, parse_scales
 
@@ -32,13 +32,13 @@ def compare(
     scale: str = "4",
     boxes: str | None = None,
 ) -> None:
-    """Set models beside each other: one table with the best in bold and the paired difference to the first, with its
-    confidence interval; and, if asked, the paper's figure of close-ups.
+    """Compare models in one table with the best in bold and the paired difference to the first, with its confidence
+    interval; --panel also draws the paper's figure of close-ups.
 
     Parameters
     ----------
     models
-        As for `srno evaluate`; a name of your own is written NAME=MODEL.
+        As for `srno evaluate`; NAME=MODEL sets the name in the table.
     data
         A set (HR/, perhaps LR_bicubic/X2 …), a folder of pictures, or a parent of such; may be given several times.
     scales
@@ -46,11 +46,11 @@ def compare(
     threads
         CPU threads; all cores unless given.
     out
-        Save the table as JSON, Markdown and CSV: OUT.json …, or into OUT where that is a folder.
+        Save the table as JSON, Markdown and CSV: OUT.json …, or into OUT if that is a folder.
     as_json
         Print JSON.
     cache
-        Use and remember known scores.
+        Use cached scores and cache new ones.
     panel
         Draw one picture with boxes and every model's close-ups to this PNG.
     picture
@@ -58,10 +58,10 @@ def compare(
     scale
         The factor to draw it at.
     boxes
-        What to look into, LEFT,TOP,WIDTH,HEIGHT in pixels of the truth, several with ; between; where the errors are
-        largest unless given.
+        Boxes to enlarge, LEFT,TOP,WIDTH,HEIGHT in pixels of the truth, several separated by semicolons; where the
+        errors are largest unless given.
     """
-    from srno.evaluation.comparison import compare as set_beside
+    from srno.evaluation.comparison import compare as compare_evaluations
     from srno.evaluation.methods import evaluate_method, find_methods
     from srno.evaluation.tables import comparison_csv, comparison_json, comparison_markdown
     from srno.files import cache_folder
@@ -76,7 +76,7 @@ def compare(
     for method in methods:
         with watch(method.name) as progress:
             by_method.append(evaluate_method(method, sets, wanted, rules, cache=folder, progress=progress))
-    comparisons = [set_beside(evaluations) for evaluations in zip(*by_method, strict=True)]
+    comparisons = [compare_evaluations(evaluations) for evaluations in zip(*by_method, strict=True)]
     texts = {
         "json": comparison_json(comparisons),
         "md": comparison_markdown(comparisons),
@@ -88,7 +88,7 @@ def compare(
         show(texts["md"])
     if out is not None:
         name = "-".join(["compare", *(method.name for method in methods)])
-        say("saved " + ", ".join(map(str, save(out, name, texts))))
+        print_message("saved " + ", ".join(map(str, save(out, name, texts))))
     if panel is not None:
         _draw(panel, methods, _find_picture(sets, picture), parse_scales(scale)[0], rules, boxes)
 
@@ -102,14 +102,14 @@ def _draw(
 
     if reason := reason_to_skip(picture, scale, protocol):
         raise SRNOError(f"--panel {panel}: {picture.name} at ×{scale}: {reason}")
-    able = [(method.name, method.upscale) for method in methods if max(scale.y, scale.x) <= method.largest]
-    exhibit = make_exhibit(able, picture, scale, protocol, parse_boxes(boxes) if boxes else ())
+    supported = [(method.name, method.upscale) for method in methods if max(scale.y, scale.x) <= method.largest]
+    exhibit = make_exhibit(supported, picture, scale, protocol, parse_boxes(boxes) if boxes else ())
     save_panel(draw_panel([exhibit]), panel)
-    say(f"drew {panel}")
+    print_message(f"drew {panel}")
 
 
 def _find_picture(sets: "list[PictureSet]", name: str | None) -> "SetPicture":
-    """By file name, stem, or set/name."""
+    """Find a picture by file name, stem, or set/name."""
     pictures = {f"{each.name}/{picture.name}": picture for each in sets for picture in each.pictures}
     if name is None:
         return next(iter(pictures.values()))

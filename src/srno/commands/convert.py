@@ -7,12 +7,12 @@ from srno.errors import SRNOError
 
 
 def convert(source: Path, target: Path, /, *, overwrite: bool = False) -> None:
-    """Turn a checkpoint of the public code into our format. Nothing in the file is executed.
+    """Convert a checkpoint of the public code to our format. Nothing in the file is executed.
 
     Parameters
     ----------
     source
-        A .pth file of the original SRNO release, or of another system that srno knows.
+        A .pth file of the original SRNO release, or of another supported system.
     target
         Where to write, ending in .safetensors.
     overwrite

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
-from srno.commands.output import save, say, show, watch
+from srno.commands.output import print_message, save, show, watch
 
 
 def evaluate(
@@ -25,12 +25,12 @@ def evaluate(
 ) -> None:
     """Score a model on sets of pictures: PSNR and SSIM of each picture and on average, under a named protocol.
 
-    A stopped evaluation goes on where it was: scores are remembered by the weights' content, protocol and picture.
+    A stopped evaluation resumes: scores are cached by the content of weights and pictures, and by protocol.
 
     Parameters
     ----------
     model
-        `default`, a shipped model, a checkpoint, `bicubic`, or checkpoints of fixed-scale networks with commas between.
+        `default`, a shipped model, a checkpoint, `bicubic`, or comma-separated checkpoints of fixed-scale networks.
     data
         A set (HR/, perhaps LR_bicubic/X2 …), a folder of pictures, or a parent of such; may be given several times.
     scales
@@ -38,11 +38,11 @@ def evaluate(
     threads
         CPU threads; all cores unless given.
     out
-        Save the result as JSON, Markdown and CSV: OUT.json …, or into OUT where that is a folder.
+        Save the result as JSON, Markdown and CSV: OUT.json …, or into OUT if that is a folder.
     as_json
         Print JSON.
     cache
-        Use and remember known scores.
+        Use cached scores and cache new ones.
     """
     from srno.evaluation.methods import evaluate_method, find_method
     from srno.evaluation.protocols import parse_scales
@@ -62,4 +62,4 @@ def evaluate(
         show(texts["md"])
     if out is not None:
         name = "-".join([method.name, *(each.data for each in evaluations)])
-        say("saved " + ", ".join(map(str, save(out, name, texts))))
+        print_message("saved " + ", ".join(map(str, save(out, name, texts))))

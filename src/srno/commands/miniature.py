@@ -4,17 +4,17 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
-from srno.commands.output import STOPPED, save, say, show, watch
+from srno.commands.output import EXIT_INTERRUPTED, print_message, save, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import parse_scales
 
 if TYPE_CHECKING:
-    from srno.training.recorder import Tell
+    from srno.training.recorder import Report
     from srno.training.run import Run
 
 
@@ -32,26 +32,26 @@ def miniature(
     threads: int | None = None,
     upscaler: Annotated[EvaluationFlags, Parameter(name="*")] = EvaluationFlags(),  # noqa: B008 (frozen)
 ) -> None:
-    """The paper's comparison in small: train SRNO, its ablations and the other decoders alike, and score them.
+    """Run the paper's comparison at small scale: train and score SRNO, its ablations and the other decoders.
 
-    Everything is kept in OUT: the same command goes on where it was stopped, and with more --seeds it adds to them.
+    Everything is stored in OUT: the same command resumes a stopped comparison, and a larger --seeds adds runs.
 
     Parameters
     ----------
     minutes
-        Time for SRNO to train; all others get as many samples.
+        Training time of SRNO; the other models train on the same number of samples.
     train
         Folder of pictures to train on; may be given several times.
     data
         Sets to score on, such as Set5 and Set14; may be given several times.
     out
-        Folder of the runs and the table.
+        Folder for the runs and the table.
     preset
         SRNO and encoder: light or edsr-baseline.
     stages
         Shape of the samples, PATCHxBATCHxPOINTS.
     seeds
-        Runs of each model.
+        Number of runs of each model.
     scales
         Factors to score at.
     threads
@@ -66,39 +66,35 @@ def miniature(
         raise SRNOError(f"--seeds {seeds}: give at least 1")
     set_threads(threads)
     wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
-    everyone = members(preset)
-    asked = Miniature(minutes=minutes, base=preset, data=tuple(str(path.resolve()) for path in train), stages=stages)
+    all_members = members(preset)
+    requested = Miniature(
+        minutes=minutes, base=preset, data=tuple(str(path.resolve()) for path in train), stages=stages
+    )
     world = World(0, 1, choose_device(upscaler.device))
     try:
-        plan = begin(asked, out, world, _view)
-        say(f"{plan.steps} steps for each of {len(everyone)} models and {seeds} seeds")
+        plan = begin(requested, out, world, _view)
+        print_message(f"{plan.steps} steps for each of {len(all_members)} models and {seeds} seeds")
         for seed in range(seeds):
-            for member in everyone:
+            for member in all_members:
                 train_member(plan, member, seed, out, world, _view)
     except KeyboardInterrupt:
-        say("srno: stopped; the same command goes on from there")
-        raise SystemExit(STOPPED) from None
+        print_message("srno: stopped; the same command resumes")
+        raise SystemExit(EXIT_INTERRUPTED) from None
     cache = cache_folder("scores")
     results = [
         score_member(member, range(seeds), out, sets, wanted, rules, upscaler=upscaler, cache=cache, watch=watch)
-        for member in everyone
+        for member in all_members
     ]
     text = table(results, plan, rules)
     show(text)
     content = json.dumps(to_dict(results, plan, rules), indent=1, ensure_ascii=False) + "\n"
-    say("saved " + ", ".join(map(str, save(out, "table", {"md": text, "json": content}))))
+    print_message("saved " + ", ".join(map(str, save(out, "table", {"md": text, "json": content}))))
 
 
 @contextmanager
-def _view(title: str, run: "Run") -> "Generator[Tell]":
-    """Show a run on stderr and log it."""
+def _view(title: str, _run: "Run") -> "Generator[Report]":
+    """Show a run on stderr."""
     from srno.training.view import RunView
 
     with RunView(title) as view:
-
-        def tell(event: dict[str, Any]) -> None:
-            if event["event"] != "reading":
-                run.write_log(**event)
-            view(event)
-
-        yield tell
+        yield view

@@ -17,12 +17,12 @@ def models(*, as_json: Annotated[bool, Parameter(name="--json", negative="")] = 
     as_json
         Print JSON instead of a table.
     """
-    from srno.checkpoints.catalogue import DEFAULT, shipped_models
+    from srno.checkpoints.catalogue import DEFAULT_MODEL, shipped_models
 
     shipped = shipped_models()
     if as_json:
         rows = [
-            {"name": model.path.stem, "parameters": model.parameters, "default": model.path.stem == DEFAULT}
+            {"name": model.path.stem, "parameters": model.parameters, "default": model.path.stem == DEFAULT_MODEL}
             | {"card": vars(model.card)}
             for model in shipped
         ]
@@ -30,7 +30,7 @@ def models(*, as_json: Annotated[bool, Parameter(name="--json", negative="")] = 
         return
     table = Table("name", "parameters", "licence", "results (PSNR, dB)", "recipe")
     for model in shipped:
-        name = model.path.stem + (" (default)" if model.path.stem == DEFAULT else "")
+        name = model.path.stem + (" (default)" if model.path.stem == DEFAULT_MODEL else "")
         table.add_row(
             name,
             f"{model.parameters:,}",

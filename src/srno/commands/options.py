@@ -1,4 +1,4 @@
-"""Flags that several commands share, and what they stand for."""
+"""Flags that several commands share."""
 
 import importlib
 import sys
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolFlags:
-    """What a number means."""
+    """Flags of the evaluation protocol."""
 
     protocol: str = "benchmark"
-    """benchmark (Y, border = scale) or div2k (RGB, border = scale + 6); the flags below change single rules of it."""
+    """benchmark (Y, border = scale) or div2k (RGB, border = scale + 6); the flags below change its rules."""
     channel: str | None = None
     """PSNR over y or rgb."""
     border: str | None = None
@@ -32,12 +32,12 @@ class ProtocolFlags:
     """Low-resolution pictures: matlab, pillow, ready (LR_bicubic/X2 … beside HR), or standard, which is matlab at ×2 ×3
     ×4 and pillow elsewhere."""
     cell_clip: bool = True
-    """Hold the cell at that of ×4 beyond ×4."""
+    """Above ×4, keep the cell of ×4."""
     max_pixels: int | None = None
-    """Cut larger pictures to this many pixels around their centre, to keep an evaluation short."""
+    """Cut larger pictures to this many pixels around their centre, for a quick evaluation."""
 
     def resolve(self) -> Protocol:
-        """The protocol, named after what was changed."""
+        """The protocol; changed rules are part of its name."""
         return named_protocol(
             self.protocol,
             channel=self.channel,
@@ -61,7 +61,7 @@ class EvaluationFlags(Upscaler):
 
 
 def import_encoder(text: str) -> "nn.Module":
-    """Make the encoder that the user names as MODULE:CLASS; modules in the current folder are found too."""
+    """Make an encoder from MODULE:CLASS; modules in the current folder are found too."""
     module, colon, name = text.partition(":")
     if not colon:
         raise SRNOError(f"--encoder {text!r}: write MODULE:CLASS, such as mynets:Tiny")
@@ -75,7 +75,7 @@ def import_encoder(text: str) -> "nn.Module":
 
 
 def set_threads(threads: int | None) -> None:
-    """Use so many CPU threads; all cores unless given."""
+    """Set the number of CPU threads; all cores unless given."""
     import torch
 
     if threads is None:
@@ -86,7 +86,7 @@ def set_threads(threads: int | None) -> None:
 
 
 def find_data(folders: list[Path]) -> "list[PictureSet]":
-    """The sets in all folders."""
+    """Find the sets in all folders."""
     from srno.evaluation.datasets import find_sets
 
     return [found for folder in folders for found in find_sets(folder)]

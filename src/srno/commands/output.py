@@ -1,4 +1,4 @@
-"""Where words go: results to stdout and files, progress to stderr and only on a terminal."""
+"""Output of the commands: results to stdout and files, progress to stderr and only on a terminal."""
 
 import sys
 from collections.abc import Generator, Mapping
@@ -12,12 +12,12 @@ from srno.errors import SRNOError
 from srno.evaluation.evaluate import Report
 from srno.view import View
 
-SUFFIXES = frozenset({".json", ".md", ".csv"})
-STOPPED = 130
+RESULT_SUFFIXES = frozenset({".json", ".md", ".csv"})
+EXIT_INTERRUPTED = 130
 
 
 def show(markdown: str) -> None:
-    """Markdown on stdout: drawn as tables on a terminal, as it is elsewhere."""
+    """Print Markdown on stdout: rendered on a terminal, unchanged elsewhere."""
     console = Console()
     if console.is_terminal:
         console.print(Markdown(markdown))
@@ -26,9 +26,9 @@ def show(markdown: str) -> None:
 
 
 def save(out: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
-    """Write each text to OUT.suffix, or to OUT/name.suffix where OUT is a folder."""
+    """Write each text to OUT.suffix, or to OUT/name.suffix if OUT is a folder."""
     stem = out / _as_file_name(name) if out.is_dir() else out
-    stem = stem.with_suffix("") if stem.suffix in SUFFIXES else stem
+    stem = stem.with_suffix("") if stem.suffix in RESULT_SUFFIXES else stem
     paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in texts]
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
@@ -40,17 +40,17 @@ def save(out: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
 
 
 def _as_file_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_.+" else "-" for letter in name)
+    return "".join(each if each.isalnum() or each in "-_.+" else "-" for each in name)
 
 
-def say(text: str) -> None:
-    """A line on stderr."""
+def print_message(text: str) -> None:
+    """Print a line on stderr."""
     sys.stderr.write(text + "\n")
 
 
 @contextmanager
 def watch(title: str) -> Generator[Report]:
-    """Show a bar with the time that is left. Ctrl-C is no error: what is finished is cached."""
+    """Show a bar with the remaining time. Ctrl-C exits without a traceback; finished scores are cached."""
     try:
         with View() as view:
             bar = view.add(title, total=None)
@@ -60,5 +60,5 @@ def watch(title: str) -> Generator[Report]:
 
             yield report
     except KeyboardInterrupt:
-        say("srno: stopped; what is done is cached, and the same command continues from there")
-        sys.exit(STOPPED)
+        print_message("srno: stopped; finished scores are cached, and the same command resumes")
+        sys.exit(EXIT_INTERRUPTED)

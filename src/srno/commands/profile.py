@@ -29,7 +29,7 @@ def profile(
     input_size
         Size of the low-resolution picture, WIDTHxHEIGHT.
     output_size
-        Size of the output, WIDTHxHEIGHT; only the number of points counts.
+        Size of the output, WIDTHxHEIGHT; only the number of points matters.
     as_json
         Print JSON.
     """
@@ -47,7 +47,7 @@ def profile(
         table.add_column(column, justify="right")
     for name, cost in [*counted.parts.items(), ("total", counted.total)]:
         table.add_row(name, f"{cost.parameters:,}", f"{cost.flops_paper / 1e9:.2f}", f"{cost.flops / 1e9:.2f}")
-    table.caption = "2 × multiply-adds; the paper leaves k̃ᵀṽ and q·M out"
+    table.caption = "2 × multiply-adds; the paper does not count k̃ᵀṽ and q·M"
     Console().print(table)
 
 

@@ -7,12 +7,12 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
-from srno.commands.output import save, say, show, watch
+from srno.commands.output import print_message, save, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import parse_scales
 from srno.reproduce.paper_figures import FIGURES, Figure
 
-reproduce = App(name="reproduce", help="The paper's tables and figures again, with what is there to make them from.")
+reproduce = App(name="reproduce", help="Reproduce the paper's tables and figures from checkpoints and pictures.")
 
 TABLES = {
     "table1": "PSNR on the DIV2K validation set.",
@@ -35,40 +35,40 @@ def _register_table(name: str, text: str) -> None:
         cache: bool = True,
         out: Path | None = None,
     ) -> None:
-        """Print a table of the paper with its numbers beside ours, and the commands that would fill the gaps.
+        """Print a table of the paper with its numbers beside ours, and the commands that fill the gaps.
 
         Parameters
         ----------
         data
             Folder of sets, found by their names (DIV2K…, Set5, Set14, B100, Urban100); others are added to the table.
         checkpoints
-            Folder of checkpoints (.safetensors, .pth) and training runs, matched to rows by what model they are; a name
-            that ends in -s stands for sequential sampling. The shipped models unless given.
+            Folder of checkpoints (.safetensors, .pth) and training runs, matched to rows by their model config; a name
+            that ends in -s means sequential sampling. The shipped models unless given.
         max_pixels
-            Cut larger pictures to this many pixels around their centre; the protocol that is printed says so.
+            Cut larger pictures to this many pixels around their centre; the printed protocol includes this.
         bench
-            Running times that `srno bench --out` has saved.
+            Running times saved by `srno bench --out`.
         memory
-            Memory to work in, such as 2G.
+            Memory budget, such as 2G.
         device
             auto, cpu, cuda or mps.
         threads
             CPU threads; all cores unless given.
         cache
-            Use and remember known scores.
+            Use cached scores and cache new ones.
         out
-            Save as Markdown: OUT.md, or into OUT where that is a folder.
+            Save as Markdown: OUT.md, or into OUT if that is a folder.
         """
         from srno.files import cache_folder
-        from srno.reproduce.paper_tables import Material, find_checkpoints, reproduce_table
+        from srno.reproduce.paper_tables import TableInputs, find_checkpoints, reproduce_table
         from srno.reproduce.published import load_published
 
         set_threads(threads)
         sets = find_data(data or [])
         found, unreadable = find_checkpoints(checkpoints)
-        for words in unreadable:
-            say(f"left out {words}")
-        material = Material(
+        for error in unreadable:
+            print_message(f"left out {error}")
+        inputs = TableInputs(
             published=load_published(),
             found=found,
             sets=sets,
@@ -79,7 +79,7 @@ def _register_table(name: str, text: str) -> None:
             milliseconds=_read_times(bench) if bench else None,
         )
         names = ("suppl-div2k", "suppl-benchmark") if name == "suppl" else (name,)
-        _give(name, "\n".join(reproduce_table(each, material) for each in names), out)
+        _print_and_save(name, "\n".join(reproduce_table(each, inputs) for each in names), out)
 
     reproduce.command(table, name=name, help=text)
 
@@ -95,12 +95,12 @@ def table3(*, out: Path | None = None) -> None:
     Parameters
     ----------
     out
-        Save as Markdown: OUT.md, or into OUT where that is a folder.
+        Save as Markdown: OUT.md, or into OUT if that is a folder.
     """
     from srno.reproduce.paper_tables import reproduce_costs
     from srno.reproduce.published import load_published
 
-    _give("table3", reproduce_costs(load_published()), out)
+    _print_and_save("table3", reproduce_costs(load_published()), out)
 
 
 def _register_figure(name: str, figure: Figure) -> None:
@@ -115,22 +115,22 @@ def _register_figure(name: str, figure: Figure) -> None:
         threads: int | None = None,
         upscaler: Annotated[EvaluationFlags, Parameter(name="*")] = EvaluationFlags(),  # noqa: B008 (frozen)
     ) -> None:
-        """Draw a visual comparison of the paper from the pictures and checkpoints that are given.
+        """Draw a visual comparison of the paper from given pictures and checkpoints.
 
         Parameters
         ----------
         picture
             A high-resolution picture; one for each scale, or one for all.
         model
-            NAME=FILE, the name as it is to stand in the figure; may be given several times. Bicubic is added where the
-            paper has it.
+            NAME=FILE, with the name to print in the figure; may be given several times. Bicubic is added if the paper
+            shows it.
         out
             The PNG to write.
         scales
             Factors, a row each.
         boxes
-            What to look into, LEFT,TOP,WIDTH,HEIGHT in pixels of the truth; one for each scale with ; between, or one
-            for all. Where the errors are largest unless given.
+            Boxes to enlarge, LEFT,TOP,WIDTH,HEIGHT in pixels of the truth; one for each scale, separated by
+            semicolons, or one for all. Where the errors are largest unless given.
         threads
             CPU threads; all cores unless given.
         """
@@ -144,11 +144,11 @@ def _register_figure(name: str, figure: Figure) -> None:
         names = [*(["Bicubic=bicubic"] if "Bicubic" in figure.methods else []), *(model or [])]
         if not names:
             raise SRNOError(f"give models to draw, such as --model '{figure.methods[-1]}=FILE'")
-        order = {each: place for place, each in enumerate(figure.methods)}
+        order = {each: index for index, each in enumerate(figure.methods)}
         methods = sorted(find_methods(names, upscaler), key=lambda method: order.get(method.name, len(order)))
         missing = [each for each in figure.methods if each not in {method.name for method in methods}]
         if missing:
-            say(f"the paper also shows {', '.join(missing)}; add each with --model 'NAME=FILE'")
+            print_message(f"the paper also shows {', '.join(missing)}; add each with --model 'NAME=FILE'")
         pictures = [SetPicture(path.name, path) for path in picture]
         drawn = draw_figure(
             figure,
@@ -159,7 +159,7 @@ def _register_figure(name: str, figure: Figure) -> None:
             parse_boxes(boxes) if boxes else (),
         )
         save_panel(drawn, out)
-        say(f"drew {out}")
+        print_message(f"drew {out}")
 
     reproduce.command(draw, name=name, help=figure.title)
 
@@ -171,14 +171,14 @@ for _name, _figure in FIGURES.items():
 reproduce.command(
     "srno.commands.miniature:miniature",
     name="miniature",
-    help="The paper's comparison in small: all decoders and ablations trained alike.",
+    help="The paper's comparison at small scale: all decoders and ablations trained alike.",
 )
 
 
-def _give(name: str, text: str, out: Path | None) -> None:
+def _print_and_save(name: str, text: str, out: Path | None) -> None:
     show(text)
     if out is not None:
-        say("saved " + ", ".join(map(str, save(out, name, {"md": text}))))
+        print_message("saved " + ", ".join(map(str, save(out, name, {"md": text}))))
 
 
 def _read_times(path: Path) -> dict[str, float]:
@@ -186,4 +186,4 @@ def _read_times(path: Path) -> dict[str, float]:
         rows = json.loads(path.read_text())["rows"]
         return {row["method"]: float(row["milliseconds_mean"]) for row in rows if row["method"]}
     except (OSError, ValueError, KeyError, TypeError):
-        raise SRNOError(f"--bench {path}: not a file that `srno bench --out` has written") from None
+        raise SRNOError(f"--bench {path}: not a file written by `srno bench --out`") from None

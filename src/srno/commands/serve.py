@@ -11,14 +11,14 @@ from srno.errors import SRNOError
 if TYPE_CHECKING:
     from srno.server.studio import Studio
 
-PORT = 7766
-"""S, R, N, O on a telephone's keys."""
+DEFAULT_PORT = 7766
+"""SRNO on a telephone keypad."""
 
 
 def serve(
     *,
     host: str = "127.0.0.1",
-    port: int = PORT,
+    port: int = DEFAULT_PORT,
     open_page: Annotated[bool, Parameter(name="--open", negative="--no-open")] = True,
     model: Annotated[str | None, Parameter(alias="-m")] = None,
     memory: str | None = None,
@@ -26,22 +26,21 @@ def serve(
     max_megapixels: float = 16,
     threads: int | None = None,
 ) -> None:
-    """Serve a page on this machine, on which one drops a picture and flies into it. Ctrl-C ends it.
+    """Serve a web page on which pictures are opened, zoomed and exported. Ctrl-C stops it.
 
     Parameters
     ----------
     host
-        Address to listen at. Others than this machine can reach the page only if it is one of the network's.
+        Address to listen on. With the default, only this machine can reach the page.
     port
-        Port to listen at; 0 takes any free one.
+        Port to listen on; 0 takes any free one.
     open_page
         Open the page in the browser.
     model
-        A model beside those that are shipped: a checkpoint, which the page then offers first. Or the name of one that
-        is shipped, to offer it first.
+        A checkpoint to offer in addition to the shipped models, or the name of a shipped one; the page lists it first.
     memory
-        Memory for pictures, what was computed of them, and finished exports, such as 4G; half of what is free unless
-        given. What was used least recently makes room.
+        Memory for pictures, their cached results and finished exports, such as 4G; half of the free memory unless
+        given. The least recently used data is dropped first.
     max_megabytes
         Largest file that may be opened.
     max_megapixels
@@ -55,7 +54,7 @@ def serve(
     studio = _studio(model, memory, max_megabytes, max_megapixels, threads)
 
     def ready(url: str) -> None:
-        sys.stderr.write(f"srno: {url} (Ctrl-C ends it)\n")
+        sys.stderr.write(f"srno: {url} (Ctrl-C stops it)\n")
         if open_page:
             open_window(url)
 
@@ -85,7 +84,7 @@ def _studio(
 
 
 def _models(first: str | None) -> dict[str, Path]:
-    """Names and files of the models to offer, the one to begin with first."""
+    """Names and files of the models to offer, the default first."""
     from srno.checkpoints.catalogue import find, read_checkpoint, shipped_models
 
     shipped = {entry.path.stem: entry.path for entry in shipped_models()}
@@ -94,5 +93,5 @@ def _models(first: str | None) -> dict[str, Path]:
             raise SRNOError("no models come with this package; give one with --model PATH")
         return shipped
     path = find(first)
-    read_checkpoint(path)  # so that a bad file is told now and not on the page
+    read_checkpoint(path)  # so that a bad file is reported now and not on the page
     return {path.stem: path} | {name: file for name, file in shipped.items() if file != path}

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from srno.training.run import Run
 
-USAGE = 2
-OWN_FLAGS = frozenset({"out", "recipe", "resume", "plot", "encoder", "device", "threads", "tensorboard"})
-"""Flags that are not part of what a run is."""
+EXIT_USAGE = 2
+COMMAND_FLAGS = frozenset({"out", "recipe", "resume", "plot", "encoder", "device", "threads", "tensorboard"})
+"""Flags that are not part of a run's config."""
 
 
 def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> Any:
-    """Give the flags that the user left out the values of the recipe, or of the run that goes on."""
+    """Set the flags that were not given to the values of the recipe, or of the resumed run."""
     tokens = {argument.name.removeprefix("--"): argument.tokens[0].value for argument in arguments if argument.tokens}
     given = {name.replace("-", "_"): value for name, value in tokens.items()}
     if "plot" in given:
@@ -45,12 +45,12 @@ def _recipe_values(given: dict[str, str]) -> dict[str, Any]:
 
 
 def _run_values(given: dict[str, str]) -> dict[str, Any]:
-    for name in sorted(given.keys() - OWN_FLAGS - CHANGEABLE | given.keys() & {"out", "recipe"}):
+    for name in sorted(given.keys() - COMMAND_FLAGS - CHANGEABLE | given.keys() & {"out", "recipe"}):
         flag, changeable = (
             name.replace("_", "-"),
             ", ".join(f"--{each.replace('_', '-')}" for each in sorted(CHANGEABLE)),
         )
-        raise SRNOError(f"--{flag} cannot change when a run goes on with --resume; {changeable} can")
+        raise SRNOError(f"--{flag} cannot change when a run is resumed; {changeable} can")
     from srno.training.run import Run
 
     return json.loads(to_json(Run(Path(given["resume"])).config()))
@@ -79,13 +79,13 @@ def run_training(
     out
         Folder of the run; it must not hold one yet.
     recipe
-        `compact`, ours for small budgets, or `paper`, the published one; flags given beside it win.
+        `compact`, ours for small budgets, or `paper`, the published one; other flags override its values.
     resume
-        Go on with the run in this folder; a larger budget beside it makes the run longer.
+        Resume the run in this folder; a larger budget extends it.
     plot
-        Draw the curves of the run in this folder to curves.png, and nothing else.
+        Only draw the curves of the run in this folder to curves.png.
     encoder
-        MODULE:CLASS of an encoder of your own in place of the preset's: a module with `channels` and `radius`.
+        MODULE:CLASS of a custom encoder that replaces the preset's: a module with `channels` and `radius`.
     device
         auto, cpu, cuda, cuda:N or mps.
     threads
@@ -105,12 +105,12 @@ def run_training(
     if resume is None:
         config = _with_absolute_paths(config)
     set_threads(threads)
-    own = None if encoder is None else import_encoder(encoder)
-    _go(config, Run(folder), new=resume is None, encoder=own, device=device, tensorboard=tensorboard)
+    custom_encoder = None if encoder is None else import_encoder(encoder)
+    _train(config, Run(folder), new=resume is None, encoder=custom_encoder, device=device, tensorboard=tensorboard)
 
 
 def _with_absolute_paths(config: TrainConfig) -> TrainConfig:
-    """The same config, good for a resumption from any folder."""
+    """The config with absolute paths, so that the run can be resumed from any folder."""
     return replace(
         config,
         data=tuple(folder.resolve() for folder in config.data),
@@ -119,7 +119,7 @@ def _with_absolute_paths(config: TrainConfig) -> TrainConfig:
     )
 
 
-def _go(
+def _train(
     config: TrainConfig, run: "Run", *, new: bool, encoder: "nn.Module | None", device: str, tensorboard: bool
 ) -> None:
     from srno.training.distributed import join_world
@@ -132,33 +132,31 @@ def _go(
         try:
             if new:
                 world.share(run.check_new)
-            tell = stack.enter_context(_watch(config, run, tensorboard)) if world.main else _ignore
-            stopped = loop(config, run, world, tell, encoder=encoder)
+            report = stack.enter_context(_watch(config, run, tensorboard)) if world.main else _ignore
+            stopped = loop(config, run, world, report, encoder=encoder)
         except SRNOError:
             if world.main:
                 raise
-            sys.exit(USAGE)  # the main process says it
+            sys.exit(EXIT_USAGE)  # the main process prints the error
     if stopped:
         if world.main:
             sys.stderr.write(f"resume with: srno train --resume {run.folder}\n")
-        sys.exit(128 + stopped)  # as a shell reports a process that the signal ended
+        sys.exit(128 + stopped)  # the exit code of a process ended by a signal
 
 
 @contextmanager
 def _watch(config: TrainConfig, run: "Run", tensorboard: bool) -> Generator[Callable[[dict[str, Any]], None]]:
-    """A function that hears the events of a run, logs them and shows them."""
+    """Yield a function that shows the events of a run."""
     from srno.training.view import RunView, tensorboard_writer
 
     extra = tensorboard_writer(run.folder) if tensorboard else _ignore
     with RunView(f"{config.preset} in {run.folder}") as view:
 
-        def tell(event: dict[str, Any]) -> None:
-            if event["event"] != "reading":
-                run.write_log(**event)
+        def report(event: dict[str, Any]) -> None:
             view(event)
             extra(event)
 
-        yield tell
+        yield report
 
 
 def _ignore(_: dict[str, Any]) -> None:

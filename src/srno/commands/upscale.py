@@ -16,32 +16,32 @@ from srno.upscaling.sizes import Request, make_request
 from srno.upscaling.upscaler import AlphaBy, Precision, Upscaler
 
 if TYPE_CHECKING:
-    from srno.upscaling.batch import Work
+    from srno.upscaling.batch import BatchSettings
     from srno.upscaling.jobs import BatchPlan
     from srno.upscaling.naming import Naming
 
-SOME_FAILED = 1
-INTERRUPTED = 130
+EXIT_SOME_FAILED = 1
+EXIT_INTERRUPTED = 130
 
 SIZE = Group("Size", sort_key=1)
 INPUT = Group("Input", sort_key=2)
 OUTPUT = Group("Output", sort_key=3)
 MODEL = Group("Model and device", sort_key=4)
-RUNNING = Group("While it runs", sort_key=5)
+REPORTING = Group("Reporting", sort_key=5)
 
 
-ABOUT = """\
+HELP_EPILOGUE = """\
 PNG, JPEG, WebP, TIFF, BMP, GIF (first frame) and AVIF are read, with 8 or 16 bits per channel. Transparency, profile
 and EXIF stay. A picture that fails does not stop the others.
 
-Exit codes: 0 all good, 1 some pictures failed, 2 wrong usage, 130 interrupted.
+Exit codes: 0 success, 1 some pictures failed, 2 wrong usage, 130 interrupted.
 
 `srno upscale cat.jpg -s 4`
 
 `srno upscale photos -r -o large --size 3840x2160 --fit cover --skip-existing`
 """
 
-upscale = App(name="upscale", help_epilogue=ABOUT)
+upscale = App(name="upscale", help_epilogue=HELP_EPILOGUE)
 
 
 def flag(*names: str, group: Group) -> Parameter:
@@ -56,7 +56,7 @@ def option(*names: str, group: Group, hyphen: bool = False, show_default: bool |
 
 @dataclass(frozen=True, kw_only=True)
 class UpscaleFlags(Upscaler):
-    """The record's fields as flags, with the names and groups that they have here."""
+    """The fields of `Upscaler` as flags of this command."""
 
     model: Annotated[str, option("--model", "-m", group=MODEL)] = "default"
     ensemble: Annotated[bool, flag("--ensemble", "-x", group=MODEL)] = False
@@ -87,8 +87,8 @@ def run_upscale(
     flags: Annotated[UpscaleFlags, Parameter(name="*")] = UpscaleFlags(),  # noqa: B008 (frozen)
     encoder: Annotated[str | None, option("--encoder", group=MODEL)] = None,
     threads: Annotated[int | None, option("--threads", group=MODEL)] = None,
-    verbose: Annotated[bool, flag("--verbose", "-v", group=RUNNING)] = False,
-    as_json: Annotated[bool, flag("--json", group=RUNNING)] = False,
+    verbose: Annotated[bool, flag("--verbose", "-v", group=REPORTING)] = False,
+    as_json: Annotated[bool, flag("--json", group=REPORTING)] = False,
 ) -> None:
     """Enlarge pictures by any factor, or to any size.
 
@@ -97,17 +97,17 @@ def run_upscale(
     inputs
         Files, folders, quoted patterns such as `'photos/**/*.jpg'`, or - for standard input.
     more
-        The same as naming it without -i.
+        Same as an input without -i.
     recursive
-        Look into the folders below as well; the tree is kept.
+        Include subfolders; the tree is kept.
     scale
         A factor such as 3.7, or two for width and height such as 2x3; 2 if no size is given. Sides round to the nearest
         pixel. Below 1 pictures are reduced by a bicubic filter instead: the model only enlarges.
     size
         WIDTHxHEIGHT, such as 3840x2160.
     fit
-        How --size is meant: contain, into the box and in proportion (the default); cover, filling the box, the rest cut
-        off evenly; stretch, out of proportion.
+        How to fit --size: contain, within the box and in proportion (the default); cover, filling the box with the rest
+        cut off evenly; stretch, out of proportion.
     width
         Width in pixels; the height follows.
     height
@@ -116,21 +116,21 @@ def run_upscale(
         A file, a folder (same tree and names), a template such as `'big/{stem}_{scale}x.{ext}'` (also `{width}`,
         `{height}`), or - for standard output. Unless given, `{stem}_{scale}x.{ext}` beside the input, or - for -.
     format_name
-        png, jpeg, webp, tiff, bmp, gif or avif. Unless given, the output's suffix decides; then PNG, JPEG and TIFF stay
-        what they are, and all else becomes PNG, since its own format would hurt: GIF has 256 colours, WebP halves the
-        resolution of colour, AVIF is written with 8 bits, BMP has no alpha.
+        png, jpeg, webp, tiff, bmp, gif or avif. Unless given, the output's suffix decides; then PNG, JPEG and TIFF are
+        kept, and other formats become PNG to avoid losses: GIF has 256 colours, WebP halves the resolution of colour,
+        AVIF is written with 8 bits, BMP has no alpha.
     quality
         1 to 100, of JPEG, WebP (100 is lossless) and AVIF; 95 unless given.
     bit_depth
         Bits per channel: as in the input, 8 or 16.
     no_metadata
-        Leave out EXIF, resolution and profile; the colours are converted to sRGB so that they look the same.
+        Drop EXIF, resolution and profile; the colours are converted to sRGB so that they look the same.
     skip_existing
-        Leave alone what has been done: a second run finishes a folder.
+        Skip pictures whose result exists, so that a second run finishes a folder.
     overwrite
-        Replace files that exist; without one of these two they are refused.
+        Replace files that exist; without --overwrite or --skip-existing they are refused.
     encoder
-        MODULE:CLASS of your own encoder, for a model that was trained with one.
+        MODULE:CLASS of a custom encoder, for a model that was trained with one.
     threads
         CPU threads; all cores unless given.
     verbose
@@ -155,20 +155,20 @@ def run_upscale(
         batch = _plan(names, recursive, request, naming, existing)
         set_threads(threads)
 
-        from srno.upscaling.batch import Work
+        from srno.upscaling.batch import BatchSettings
 
         upscaler = flags if encoder is None else flags.with_encoder(import_encoder(encoder))
         _ = upscaler.operator  # a model that cannot be loaded is reported before any work
-        work = Work(
+        settings = BatchSettings(
             request=request,
             upscaler=upscaler,
             bits=bits,
             quality=quality,
             metadata=not no_metadata,
         )
-        failed = _go(batch, work, verbose, as_json)
+        failed = _run_batch(batch, settings, verbose, as_json)
     if failed:
-        sys.exit(SOME_FAILED)
+        sys.exit(EXIT_SOME_FAILED)
 
 
 def _plan(
@@ -181,23 +181,23 @@ def _plan(
     from srno.upscaling.jobs import plan_batch
     from srno.upscaling.sources import STDIN, find_sources
 
-    sources = find_sources(names, recursive=recursive, besides=naming.folder)
+    sources = find_sources(names, recursive=recursive, excluded=naming.folder)
     if STDIN in names and sys.stdin.isatty():
-        raise SRNOError("- is standard input, which is a terminal; send a picture in, such as: srno upscale - < in.png")
+        raise SRNOError("- is standard input, which is a terminal; pipe a picture in, such as: srno upscale - < in.png")
     stdin = sys.stdin.buffer.read() if STDIN in names else None
     return plan_batch(sources, stdin, request, naming, existing)
 
 
-def _go(batch: "BatchPlan", work: "Work", verbose: bool, as_json: bool) -> bool:
-    """Do it all; whether some pictures failed."""
+def _run_batch(batch: "BatchPlan", settings: "BatchSettings", verbose: bool, as_json: bool) -> bool:
+    """Run a batch; True if some pictures failed."""
     from srno.upscaling.batch import run
     from srno.upscaling.batch_view import BatchView
 
     failed = False
     with BatchView(batch, bars=not as_json, verbose=verbose) as view:
         if verbose:
-            view.say(f"model {work.upscaler.name} on {next(work.upscaler.operator.parameters()).device}")
-        for outcome in run(batch, work, view):
+            view.print(f"model {settings.upscaler.name} on {next(settings.upscaler.operator.parameters()).device}")
+        for outcome in run(batch, settings, view):
             failed |= outcome.status == "failed"
             if as_json:
                 sys.stdout.write(json.dumps(outcome.to_dict()) + "\n")
@@ -209,19 +209,19 @@ def _check_stdout(naming: "Naming", as_json: bool) -> None:
     if naming.stdout and as_json:
         raise SRNOError("--json and a picture cannot both go to standard output; give --output FILE")
     if naming.stdout and sys.stdout.isatty():
-        raise SRNOError("standard output is a terminal; send it somewhere, such as: srno upscale - > out.png")
+        raise SRNOError("standard output is a terminal; redirect it, such as: srno upscale - > out.png")
 
 
 @contextmanager
 def _interruptible() -> Generator[None]:
-    """Ctrl-C is no error, nor is a reader who has seen enough: what is whole stays, and nothing half done is left."""
+    """Exit without a traceback on Ctrl-C or a closed pipe. Finished files stay, and no partial file is left."""
     try:
         yield
     except KeyboardInterrupt:
         sys.stderr.write("srno: interrupted\n")
-        sys.exit(INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # What is still in the buffer would make trouble once more when Python ends.
+        # Python flushes the rest of the buffer at exit, which would raise the error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.stderr.write("srno: standard output was closed\n")
-        sys.exit(INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)

@@ -1,7 +1,7 @@
 """Training samples as a map-style dataset. Sample number i is a function of (seed, i) alone.
 
-So batches are the same whatever the number of workers; rank k of W takes the k-th part of each global batch, so W
-ranks with batch b see exactly what one rank with batch W·b sees; and a run resumes at any sample without replay.
+So batches do not depend on the number of workers. Rank k of W takes the k-th part of each global batch, so W ranks with
+batch b see exactly what one rank with batch W·b sees. A run resumes at any sample without replay.
 """
 
 from collections import deque
@@ -19,12 +19,12 @@ from srno.data.cache import Cache
 from srno.data.samples import SampleConfig, draw_sample
 from srno.errors import SRNOError
 
-BATCHES_AHEAD = 2
-"""Finished batches that wait for the consumer, per worker."""
+PREFETCHED_BATCHES_PER_WORKER = 2
+"""Batches that are prepared ahead of the consumer, per worker."""
 
 
 class Sample(NamedTuple):
-    """What the operator is shown and asked; with a leading batch dimension after collation."""
+    """Input, query points and target of the operator; with a leading batch dimension after collation."""
 
     lr: Tensor
     """(3, p, p) in [-1, 1]"""
@@ -66,12 +66,12 @@ class SampleDataset(Dataset[Sample]):
 
     def _picture(self, number: int) -> int:
         """The picture of a sample; each epoch is a permutation of all pictures, `repeat` times each."""
-        epoch, place = divmod(number, len(self))
+        epoch, index = divmod(number, len(self))
         known = self._visits
         if known is None or known[0] != epoch:
             visits = _random(self.seed, 0, epoch).permutation(len(self)) % len(self.cache.pictures)
             self._visits = known = epoch, visits
-        return int(known[1][place])
+        return int(known[1][index])
 
 
 def usable(cache: Cache, config: SampleConfig) -> Cache:
@@ -88,19 +88,21 @@ def usable(cache: Cache, config: SampleConfig) -> Cache:
 
 
 def collate(samples: Sequence[Sample]) -> Sample:
-    """One batch of samples."""
+    """Stack samples into one batch."""
     return Sample(*(torch.stack(parts) for parts in zip(*samples, strict=True)))
 
 
 def batches(
     dataset: SampleDataset, *, batch: int, start_sample: int = 0, rank: int = 0, world: int = 1, workers: int = 1
 ) -> Generator[Sample, None, None]:
-    """Endless batches of `batch` samples for this rank, beginning with sample number `start_sample` of the run.
+    """Endless batches of `batch` samples for this rank, starting at sample number `start_sample` of the run.
 
-    Each step of the run takes batch·world samples. With workers=0 the consumer makes its batches itself.
+    Each step of the run takes batch·world samples. With workers=0 the consumer's thread makes them.
     """
     if batch < 1 or min(start_sample, workers) < 0:
-        raise SRNOError(f"batch {batch}, sample {start_sample}, workers {workers}: must not be negative")
+        raise SRNOError(
+            f"batch {batch}, sample {start_sample}, workers {workers}: batch must be at least 1, the others at least 0"
+        )
     if not 0 <= rank < world:
         raise SRNOError(f"rank {rank} of {world}: ranks count from 0 to {world - 1}")
     starts = _starts(start_sample + rank * batch, batch * world)
@@ -120,13 +122,13 @@ def _make(dataset: SampleDataset, first: int, batch: int) -> Sample:
 
 
 def _prefetch(dataset: SampleDataset, starts: Iterator[int], batch: int, workers: int) -> Generator[Sample, None, None]:
-    """Batches in order, made by threads (Pillow and numpy release the interpreter's lock)."""
+    """Batches in order, made by threads: Pillow and numpy release the interpreter's lock."""
     pool = ThreadPoolExecutor(workers, thread_name_prefix="srno-data")
     try:
         waiting: deque[Future[Sample]] = deque()
         for first in starts:
             waiting.append(pool.submit(_make, dataset, first, batch))
-            if len(waiting) > BATCHES_AHEAD * workers:
+            if len(waiting) > PREFETCHED_BATCHES_PER_WORKER * workers:
                 yield waiting.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -137,5 +139,5 @@ def _normalise(values: NDArray[np.uint8]) -> Tensor:
 
 
 def _random(seed: int, *key: int) -> np.random.Generator:
-    """Random numbers of their own for each key, independent of those of any other."""
+    """A random generator for each key, independent of those of all other keys."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))

@@ -1,4 +1,4 @@
-"""From a HR crop to the LR crop that the operator is shown. A new entry in the table is a new `--degradation`."""
+"""Degradations: from an HR crop to the LR crop that the operator takes. Each table entry is a `--degradation`."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 Degradation = Callable[[NDArray[np.uint8], int, np.random.Generator], NDArray[np.uint8]]
-"""HR crop (n, n, 3), LR side p, the sample's own random numbers (for noise and the like) -> LR crop (p, p, 3)."""
+"""HR crop (n, n, 3), LR side p, the sample's random generator (for noise) -> LR crop (p, p, 3)."""
 
 
 def bicubic(crop: NDArray[np.uint8], side: int, rng: np.random.Generator) -> NDArray[np.uint8]:  # noqa: ARG001
-    """Pillow's antialiased bicubic: the published recipe."""
+    """Downscale with Pillow's antialiased bicubic, as the published recipe does."""
     return np.asarray(Image.fromarray(crop).resize((side, side), Image.Resampling.BICUBIC))
 
 

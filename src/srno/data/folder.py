@@ -1,4 +1,4 @@
-"""Folders of pictures: which files there are, and how one of them becomes RGB bytes."""
+"""Folders of pictures: list the files, and decode one of them to RGB bytes."""
 
 import os
 import stat
@@ -12,12 +12,12 @@ from PIL import Image
 
 from srno.errors import SRNOError
 
-WITHOUT_RANGE = ("I", "F")
-"""Pillow's 32-bit modes: nothing in the file says which value is white."""
+MODES_WITHOUT_RANGE = ("I", "F")
+"""Pillow's 32-bit modes: the file does not store which value is white."""
 
 
 class UnreadableError(Exception):
-    """A file that gives no picture; the message is the reason to show beside its name."""
+    """A file that cannot be decoded; the message is the reason, without the file's name."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class File:
 
 
 def list_files(folders: Sequence[Path]) -> tuple[File, ...]:
-    """Every file below `folders`, each once, in an order that depends on the names alone."""
+    """Every file below `folders`, each once, in an order that depends only on the names."""
     found: dict[tuple[int, int], File] = {}
     for folder in folders:
         if not folder.is_dir():
@@ -41,31 +41,31 @@ def list_files(folders: Sequence[Path]) -> tuple[File, ...]:
             try:
                 status = path.stat()
             except OSError:
-                continue  # deleted since it was listed, or a link to nowhere
-            if stat.S_ISREG(status.st_mode):  # to open a pipe would wait for ever
+                continue  # deleted since it was listed, or a broken link
+            if stat.S_ISREG(status.st_mode):  # opening a pipe would block
                 identity = status.st_dev, status.st_ino
                 found.setdefault(identity, File(path, status.st_size, status.st_mtime_ns, status.st_mode))
     return tuple(found.values())
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Files below `folder`, through links to other folders but into none of them twice, hidden ones left out."""
+    """Files below `folder`, without hidden ones; follows links to folders, but enters no folder twice."""
     seen: set[str] = set()
-    for here, folders, files in os.walk(folder, followlinks=True, onerror=_refuse):
+    for here, folders, files in os.walk(folder, followlinks=True, onerror=_raise_unlistable):
         seen.add(os.path.realpath(here))
         folders[:] = sorted(f for f in folders if f[0] != "." and os.path.realpath(Path(here, f)) not in seen)
         yield from (Path(here, name) for name in sorted(files) if name[0] != ".")
 
 
-def _refuse(error: OSError) -> None:
-    raise SRNOError(f"cannot look into the folder {error.filename}: {error.strerror}")
+def _raise_unlistable(error: OSError) -> None:
+    raise SRNOError(f"cannot list the folder {error.filename}: {error.strerror}")
 
 
 def decode(path: Path) -> NDArray[np.uint8]:
-    """The picture (its first frame) as (H, W, 3) bytes, decoded to the last pixel; alpha is dropped."""
+    """The picture (its first frame) as (H, W, 3) bytes, fully decoded; alpha is dropped."""
     try:
         with Image.open(path) as image:
-            if image.mode in WITHOUT_RANGE:
+            if image.mode in MODES_WITHOUT_RANGE:
                 raise UnreadableError(f"32-bit values (mode {image.mode}) have no known range")
             if image.mode.startswith("I;16"):
                 image.load()
@@ -75,12 +75,12 @@ def decode(path: Path) -> NDArray[np.uint8]:
         raise
     except Image.UnidentifiedImageError:
         raise UnreadableError("not a picture that Pillow can read") from None
-    except Exception as error:  # a damaged file makes Pillow's plugins raise whatever they stumble over
+    except Exception as error:  # Pillow's plugins raise exceptions of many types on damaged files
         detail = error.strerror if isinstance(error, OSError) else None
         raise UnreadableError(f"cannot be decoded: {detail or error or type(error).__name__}") from None
 
 
 def _expand(image: Image.Image) -> NDArray[np.uint8]:
-    """16-bit gray to (H, W, 3) bytes; Pillow's own conversion would cut everything above 255 to white."""
+    """16-bit gray to (H, W, 3) bytes; Pillow's conversion clips everything above 255 to white."""
     gray = (np.asarray(image).astype(np.uint32) + 128) // 257
     return np.repeat(gray.astype(np.uint8)[:, :, None], 3, axis=2)

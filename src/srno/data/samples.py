@@ -1,4 +1,4 @@
-"""One training sample: a HR crop, its LR version, and the points at which the operator is supervised."""
+"""One training sample: an HR crop, its LR version, and the points at which the operator is supervised."""
 
 from dataclasses import dataclass
 from math import isqrt
@@ -14,7 +14,7 @@ from srno.errors import SRNOError
 
 @dataclass(frozen=True, kw_only=True)
 class SampleConfig:
-    """What a sample is. HR crops have round(patch·r)² pixels with r drawn uniformly from r_min to r_max."""
+    """Settings of a sample. HR crops have round(patch·r)² pixels with r drawn uniformly from r_min to r_max."""
 
     patch: int
     """Side p of the LR crop."""
@@ -25,15 +25,15 @@ class SampleConfig:
     r_max: float = 4.0
     """Largest factor."""
     sampling: Literal["random", "sequential"] = "random"
-    """The points are drawn at random without replacement, or form one contiguous window at a random place."""
+    """The points are drawn at random without replacement, or form one contiguous window at a random position."""
     detail: float = 0.0
-    """Share of the crops that are placed by detail rather than anywhere, 0 to 1."""
+    """Share of the crops that are placed by detail rather than uniformly, 0 to 1."""
     flat: float = 0.0
-    """Share of the crops that are painted over with one colour, 0 to 1; photographs have few saturated plains."""
+    """Share of the crops that are filled with one colour, 0 to 1; photographs have few saturated flat regions."""
     degradation: str = "bicubic"
     """How the LR crop is made from the HR crop."""
     allow_small: bool = False
-    """Use pictures smaller than the largest crop, at the factors they allow, instead of skipping them."""
+    """Use pictures smaller than the largest crop, at the factors that fit, instead of skipping them."""
     repeat: int = 1
     """How often an epoch visits each picture."""
 
@@ -86,7 +86,7 @@ def window(points: int) -> tuple[int, int]:
 def draw_sample(
     picture: NDArray[np.uint8], detail: NDArray[np.float64], config: SampleConfig, rng: np.random.Generator
 ) -> DrawnSample:
-    """A sample of `picture` (H, W, 3) with the running detail sums `detail`; depends on nothing but its arguments."""
+    """Draw a sample of `picture` (H, W, 3) with the running detail sums `detail`; depends only on its arguments."""
     size = picture.shape[0], picture.shape[1]
     n = _draw_side(min(size), config, rng)
     by_detail = rng.random() < config.detail
@@ -107,7 +107,7 @@ def draw_sample(
 
 
 def _draw_colour(rng: np.random.Generator) -> NDArray[np.int64]:
-    """RGB, each channel at one of its ends as often as between them."""
+    """RGB; each channel is 0 or 255 half of the time, else uniform from 0 to 255."""
     ends = 255 * rng.integers(2, size=3)
     return np.where(rng.random(3) < 0.5, ends, rng.integers(256, size=3))
 
@@ -138,9 +138,9 @@ def _orient(lr: NDArray[np.uint8], flip_y: bool, flip_x: bool, transpose: bool) 
 def _coordinates(
     rows: NDArray[np.int64], columns: NDArray[np.int64], n: int, flip_y: bool, flip_x: bool, transpose: bool
 ) -> NDArray[np.float32]:
-    """Where the pixels of a crop of n² lie after the turn of `_orient`, in [-1, 1]²: (n_q, 2).
+    """Positions of the pixels of a crop of n² after `_orient`, in [-1, 1]²: (n_q, 2).
 
-    Moving the n_q points spares turning the whole HR crop; the grid is symmetric about 0, so a flip changes the sign.
+    Moving n_q points is cheaper than turning the HR crop. The grid is symmetric about 0, so a flip changes the sign.
     """
     y, x = (2 * rows + 1 - n) / n, (2 * columns + 1 - n) / n
     y, x = -y if flip_y else y, -x if flip_x else x

@@ -1,4 +1,4 @@
-"""Several models on the same pictures: their means, and each one's paired difference to the first with its interval."""
+"""Comparison of models on the same pictures: means, and paired differences to the first with their intervals."""
 
 import math
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ class Difference:
 
     mean: float
     half_width: float | None
-    """None where no interval exists: fewer than two pictures, or an infinite PSNR"""
+    """None if no interval exists: fewer than two pictures, or an infinite PSNR"""
 
 
 @dataclass(frozen=True)
-class Entrant:
-    """One model's line: its means, and what it gains on the first model, per scale that it (and the first) can do."""
+class ComparedModel:
+    """One model's row: its means, and its differences to the first model, per supported scale."""
 
     model: str
     mean: dict[Scale, Score]
@@ -34,20 +34,20 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models on one set under one protocol; the first is the one the others are measured against."""
+    """Models on one set under one protocol; the first is the baseline."""
 
     data: str
     protocol: Protocol
     counts: dict[Scale, int]
-    """how many pictures were scored at each scale"""
-    entrants: tuple[Entrant, ...]
+    """number of scored pictures at each scale"""
+    models: tuple[ComparedModel, ...]
     skipped: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    """what a reader must know of the models, one line each"""
+    """remarks on how models were evaluated, one line each"""
 
 
 def compare(evaluations: Sequence[Evaluation]) -> Comparison:
-    """Set evaluations of the same pictures beside each other. A model may lack a scale, but not a picture at one."""
+    """Compare evaluations of the same pictures. A model may lack a whole scale, but not single pictures of a scale."""
     first = evaluations[0]
     pictures: dict[Scale, set[str]] = {}
     for other in evaluations:
@@ -56,13 +56,13 @@ def compare(evaluations: Sequence[Evaluation]) -> Comparison:
         if not same or any(pictures.setdefault(scale, names) != names for scale, names in scored.items()):
             raise SRNOError(f"{other.model} and {first.model} were scored on different pictures, scales or protocols")
     counts = {scale: len(pictures[scale]) for scale in first.scores if scale in pictures}
-    entrants = tuple(_entrant(evaluation, first) for evaluation in evaluations)
+    models = tuple(_compared_model(evaluation, first) for evaluation in evaluations)
     skipped = dict.fromkeys(str(each) for evaluation in evaluations for each in evaluation.skipped)
     notes = tuple(f"{evaluation.model}: {evaluation.note}" for evaluation in evaluations if evaluation.note)
-    return Comparison(first.data, first.protocol, counts, entrants, tuple(skipped), notes)
+    return Comparison(first.data, first.protocol, counts, models, tuple(skipped), notes)
 
 
-def _entrant(evaluation: Evaluation, first: Evaluation) -> Entrant:
+def _compared_model(evaluation: Evaluation, first: Evaluation) -> ComparedModel:
     psnr: dict[Scale, Difference] = {}
     ssim: dict[Scale, Difference] = {}
     for scale, ours in evaluation.scores.items():
@@ -70,7 +70,7 @@ def _entrant(evaluation: Evaluation, first: Evaluation) -> Entrant:
         if ours and theirs:
             psnr[scale] = paired_difference([(score.psnr, theirs[name].psnr) for name, score in ours.items()])
             ssim[scale] = paired_difference([(score.ssim, theirs[name].ssim) for name, score in ours.items()])
-    return Entrant(evaluation.model, evaluation.mean, psnr, ssim)
+    return ComparedModel(evaluation.model, evaluation.mean, psnr, ssim)
 
 
 def paired_difference(pairs: Sequence[tuple[float, float]]) -> Difference:

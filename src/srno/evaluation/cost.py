@@ -1,4 +1,4 @@
-"""What a model costs: parameters and floating-point operations, counted on the textbook forward without running it."""
+"""Cost of a model: parameters and floating-point operations, counted on the textbook forward without running it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from srno.config import ModelConfig
 from srno.operator.grid import cell_of, make_grid
 from srno.operator.model import Model
 
-ATTENTION = frozenset({"bmm", "baddbmm"})
+ATTENTION_OPERATIONS = frozenset({"bmm", "baddbmm"})
 """Products of activations with activations, k̃ᵀṽ and q·M, which the paper leaves out of its count."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a model or a part of it."""
+    """Cost of a model or of a part of it."""
 
     parameters: int
     flops_paper: int
@@ -55,7 +55,7 @@ def profile(
     """Count a model on tensors without storage; sizes are (height, width)."""
     with torch.device("meta"), FlopCounterMode(display=False, depth=4) as counter:
         model = create_model(config)
-        counted = _Equations(model)
+        counted = _TextbookForward(model)
         scales = (output[0] / lr_size[0], output[1] / lr_size[1])
         with torch.no_grad():
             counted(torch.empty(1, 3, *lr_size), make_grid(*output).reshape(1, -1, 2), cell_of(*scales))
@@ -65,8 +65,8 @@ def profile(
     return Profile(_cost(model, counts["Global"]), parts, lr_size, output)
 
 
-class _Equations(torch.nn.Module):
-    """A model by its equations as they stand; the counter finds the parts of what is called as a module."""
+class _TextbookForward(torch.nn.Module):
+    """Calls the textbook forward as a module, since the counter attributes operations to modules."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class _Equations(torch.nn.Module):
 
 
 def _parts(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
-    """The model's boxes, with lists of layers taken apart."""
+    """List the model's parts by name; each layer of a module list is a part."""
     parts: list[tuple[str, torch.nn.Module]] = []
     for name, module in model.named_children():
         if isinstance(module, torch.nn.ModuleList):
@@ -89,5 +89,5 @@ def _parts(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
 
 def _cost(module: torch.nn.Module, counts: Mapping[Any, int]) -> Cost:
     parameters = sum(parameter.numel() for parameter in module.parameters())
-    paper = sum(flops for operation, flops in counts.items() if operation.__name__ not in ATTENTION)
+    paper = sum(flops for operation, flops in counts.items() if operation.__name__ not in ATTENTION_OPERATIONS)
     return Cost(parameters, paper, sum(counts.values()))

@@ -1,4 +1,4 @@
-"""Folders to pairs: find the pictures of evaluation sets, and make or read the low-resolution partner of each.
+"""Find the pictures of evaluation sets, and make or read the low-resolution partner of each.
 
 Pictures are read with Pillow as 8-bit RGB (gray is expanded, alpha dropped); arrays are uint8 (h, w, 3), sizes (h, w).
 """
@@ -17,12 +17,12 @@ from srno.evaluation.metrics import SSIM_WINDOW
 from srno.evaluation.protocols import Protocol, Scale
 from srno.imaging.resize import matlab_bicubic, pillow_bicubic
 
-SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm"})
+PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm"})
 
 
 @dataclass(frozen=True)
 class SetPicture:
-    """A high-resolution picture and where its ready low-resolution partners may lie."""
+    """A high-resolution picture and the folder of its ready low-resolution files."""
 
     name: str
     path: Path
@@ -63,23 +63,23 @@ def find_sets(data: Path) -> tuple[PictureSet, ...]:
     children = [] if found else [_find_set(folder) for folder in sorted(root.iterdir()) if folder.is_dir()]
     sets = (found,) if found else tuple(child for child in children if child)
     if not sets:
-        kinds = ", ".join(sorted(suffix[1:] for suffix in SUFFIXES))
+        kinds = ", ".join(sorted(suffix[1:] for suffix in PICTURE_SUFFIXES))
         raise SRNOError(f"--data {data} has no pictures ({kinds}), neither itself, nor in HR/, nor one folder below")
     return sets
 
 
 def _find_set(folder: Path) -> PictureSet | None:
-    """The set that this folder is by itself, if any."""
+    """The set in this folder itself, or None."""
     root = folder.parent if folder.name == "HR" else folder
     hr = root / "HR" if (root / "HR").is_dir() else root
-    paths = sorted(path for path in hr.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
+    paths = sorted(path for path in hr.iterdir() if path.suffix.lower() in PICTURE_SUFFIXES and path.is_file())
     ready = root / "LR_bicubic"
     pictures = tuple(SetPicture(path.name, path, ready if ready.is_dir() else None) for path in paths)
     return PictureSet(root.name, pictures) if pictures else None
 
 
 def reason_to_skip(picture: SetPicture, scale: Scale, protocol: Protocol) -> str | None:
-    """Why this picture cannot be scored at this scale, or None; looks at sizes only, so that a plan is quick."""
+    """Why this picture cannot be scored at this scale, or None; reads only headers, so it is fast."""
     full = read_size(picture.path)
     cropped = centre_size(full, protocol.max_pixels)
     lr_size = scale.lr_size(cropped)
@@ -124,7 +124,7 @@ def centre_size(size: tuple[int, int], max_pixels: int | None) -> tuple[int, int
 
 
 def centre_crop(image: NDArray[np.uint8], max_pixels: int | None) -> NDArray[np.uint8]:
-    """(h, w, 3) → its middle, see `centre_size`."""
+    """Crop (h, w, 3) around its centre, see `centre_size`."""
     height, width = centre_size(_size(image), max_pixels)
     top, left = (image.shape[0] - height) // 2, (image.shape[1] - width) // 2
     return image[top : top + height, left : left + width]
@@ -160,5 +160,5 @@ def _size(image: NDArray[np.uint8]) -> tuple[int, int]:
 
 
 def _wxh(size: tuple[int, int]) -> str:
-    """Width×height, as people write sizes."""
+    """Format (h, w) as width×height."""
     return f"{size[1]}×{size[0]}"

@@ -22,7 +22,7 @@ Report = Callable[[int, int, str], None]
 
 
 class Upscale(Interface):
-    """What a model is here."""
+    """Interface of a model under evaluation."""
 
     def __call__(
         self, lr: NDArray[np.float32], *, size: tuple[int, int], scale: tuple[float, float], cell_clip: bool
@@ -38,7 +38,7 @@ def bicubic(
     scale: tuple[float, float],  # noqa: ARG001
     cell_clip: bool,  # noqa: ARG001
 ) -> NDArray[np.float32]:
-    """The baseline of every table: MATLAB's kernel in floating point."""
+    """Upscale by MATLAB's bicubic kernel in floating point, the baseline of every table."""
     return matlab_bicubic_float(lr, size)
 
 
@@ -56,7 +56,7 @@ class SkippedScore:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a model scores on one set under a protocol."""
+    """Scores of a model on one set under a protocol."""
 
     model: str
     data: str
@@ -65,9 +65,9 @@ class Evaluation:
     """per scale, per picture; a scale at which every picture was skipped is empty"""
     skipped: tuple[SkippedScore, ...]
     seconds: float
-    """spent in the model; for remembered scores, the time it took when they were measured"""
+    """spent in the model; for cached scores, the time when they were measured"""
     note: str = ""
-    """what a reader must know of the model beside its name"""
+    """remark on how the model was evaluated"""
 
     @property
     def mean(self) -> dict[Scale, Score]:
@@ -91,7 +91,7 @@ def evaluate(
     cache: ScoreCache | None = None,
     progress: Report | None = None,
 ) -> Evaluation:
-    """Score `upscale`, named `model`, on each picture at each scale. What the cache knows is not computed again."""
+    """Score `upscale`, named `model`, on each picture at each scale. Cached scores are not recomputed."""
     return evaluate_sets(upscale, [pictures], scales, protocol, model=model, cache=cache, progress=progress)[0]
 
 
@@ -105,7 +105,7 @@ def evaluate_sets(
     cache: ScoreCache | None = None,
     progress: Report | None = None,
 ) -> tuple[Evaluation, ...]:
-    """`evaluate` on each of several sets, with one progress over all of them."""
+    """Run `evaluate` on several sets, with one progress count over all of them."""
     total = sum(len(each.pictures) for each in sets) * len(scales)
     done = itertools.count(1)
 
@@ -164,5 +164,5 @@ def score_picture(upscale: Upscale, picture: SetPicture, scale: Scale, protocol:
     sr = upscale(lr, size=size, scale=(scale.y, scale.x), cell_clip=protocol.cell_clip)
     seconds = time.perf_counter() - start
     if sr.shape != hr.shape:
-        raise ValueError(f"the model returned {sr.shape} where {hr.shape} was asked for")
+        raise ValueError(f"the model returned {sr.shape}, expected {hr.shape}")
     return TimedScore(score(sr, hr, protocol.channel, protocol.border.pixels(scale)), seconds)

@@ -1,4 +1,4 @@
-"""One model, several ways to evaluate it: the equations as they stand, the engine, and each rival's fastest."""
+"""Ways to evaluate a model: the equations as written, the engine, and the fastest form of each rival."""
 
 from typing import Literal, TypeAlias, get_args
 
@@ -16,24 +16,24 @@ from srno.rivals.lte import LTE
 
 Form: TypeAlias = Literal["textbook", "exact", "quadrature", "points", "maps"]
 
-QUADRATURE = 16384
-"""Points that the integrals are estimated from in the form `quadrature`: as many as in training."""
-MAP_PIXELS = 2048
-"""Pixels of a band in the form `maps`: on a CPU what stays in its caches."""
-GPU_MAP_PIXELS = 1 << 17
+QUADRATURE_POINTS = 16384
+"""Points of the integral estimate in the form `quadrature`: as many as in training."""
+CPU_BAND_PIXELS = 2048
+"""Pixels per band in the form `maps` on a CPU: a band fits into its caches."""
+GPU_BAND_PIXELS = 1 << 17
 
-DESCRIPTIONS: dict[Form, str] = {
-    "textbook": "the equations as they stand, all points at once",
+FORM_DESCRIPTIONS: dict[Form, str] = {
+    "textbook": "the equations as written, all points at once",
     "exact": "the engine, integrals over every output pixel",
-    "quadrature": f"the engine, integrals from {QUADRATURE} output pixels",
+    "quadrature": f"the engine, integrals from {QUADRATURE_POINTS} output pixels",
     "points": "the engine, chunks of points, the low-resolution part of the work done once",
     "maps": "1×1 convolutions over bands of rows (LTE+)",
 }
-assert set(DESCRIPTIONS) == set(get_args(Form))
+assert set(FORM_DESCRIPTIONS) == set(get_args(Form))
 
 
 def forms_of(config: ModelConfig) -> tuple[Form, ...]:
-    """The forms that a system has; all but `quadrature` compute the same function."""
+    """List the forms of a system; all but `quadrature` compute the same function."""
     match config:
         case SRNOConfig():
             return "textbook", "exact", "quadrature"
@@ -44,7 +44,7 @@ def forms_of(config: ModelConfig) -> tuple[Form, ...]:
 
 
 def load_or_build(name: str, device: str) -> Model:
-    """A preset with random weights, on which time does not depend, or a model by name or path."""
+    """Build a preset with random weights, since time does not depend on them, or load a model by name or path."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = create_model(PRESETS[name]) if name in PRESETS else read_checkpoint(find(name)).model()
@@ -53,7 +53,7 @@ def load_or_build(name: str, device: str) -> Model:
 
 @torch.no_grad()
 def render_form(model: Model, form: Form, image: Tensor, size: tuple[int, int], memory: int | None = None) -> Tensor:
-    """A picture (3, h, w) in [-1, 1] at `size` = (height, width): (3, height, width), with the cell clip."""
+    """Render a picture (3, h, w) in [-1, 1] at `size` = (height, width): (3, height, width), with the cell clip."""
     height, width = size
     if form == "textbook":
         coords = make_grid(height, width, device=image.device, dtype=torch.float32).reshape(1, -1, 2)
@@ -65,14 +65,14 @@ def render_form(model: Model, form: Form, image: Tensor, size: tuple[int, int], 
     if form == "maps":
         assert isinstance(model, LTE)
         return _render_maps(model, field.features.permute(2, 0, 1).unsqueeze(0), field.image, size)
-    return field.render(size, integral=QUADRATURE if form == "quadrature" else "exact")
+    return field.render(size, integral=QUADRATURE_POINTS if form == "quadrature" else "exact")
 
 
 def _render_maps(model: LTE, features: Tensor, image: Tensor, size: tuple[int, int]) -> Tensor:
-    """LTE+ in bands of rows: features (1, C, h, w) and image (1, 3, h, w) → (3, *size)."""
+    """Render LTE+ in bands of rows: features (1, C, h, w) and image (1, 3, h, w) → (3, *size)."""
     sampling = whole_picture((image.shape[-2], image.shape[-1]), size)
-    answer = model.prepare_maps(features, image, sampling.cell(clip=True, device=image.device))
+    decode = model.prepare_maps(features, image, sampling.cell(clip=True, device=image.device))
     rows, columns = sampling.axis(0, image.device), sampling.axis(1, image.device)
-    band = max(1, (MAP_PIXELS if image.device.type == "cpu" else GPU_MAP_PIXELS) // size[1])
+    band = max(1, (CPU_BAND_PIXELS if image.device.type == "cpu" else GPU_BAND_PIXELS) // size[1])
     parts: tuple[Tensor, ...] = rows.split(band)
-    return torch.cat([answer(part, columns)[0] for part in parts], dim=1)
+    return torch.cat([decode(part, columns)[0] for part in parts], dim=1)

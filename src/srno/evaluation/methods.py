@@ -1,4 +1,4 @@
-"""What can stand in a table: bicubic, a model by name or file, or the networks of a fixed scale together."""
+"""Methods that a table compares: bicubic, a model by name or file, or several fixed-scale networks as one method."""
 
 import hashlib
 import json
@@ -29,16 +29,16 @@ from srno.upscaling.upscaler import Upscaler
 
 @dataclass(frozen=True)
 class FixedScaleUpscaler:
-    """One or more networks of the same kind, each for one factor, as a single method."""
+    """One or more fixed-scale networks, each for one factor, as a single method."""
 
     networks: tuple[FixedScale, ...]
-    """by rising factor"""
+    """in ascending order of their factors"""
     upscaler: Upscaler
-    """how each is evaluated"""
+    """settings for evaluating each network"""
 
     @property
     def largest(self) -> int:
-        """Beyond this factor there is nothing to scale down."""
+        """The largest factor; larger scales are not supported."""
         return self.networks[-1].config.scale
 
     def nearest_larger(self, factor: float) -> FixedScale:
@@ -46,10 +46,10 @@ class FixedScaleUpscaler:
         for network in self.networks:
             if network.config.scale >= factor:
                 return network
-        raise SRNOError(f"--scales {factor:g}: the largest network of a fixed scale given here is for ×{self.largest}")
+        raise SRNOError(f"--scales {factor:g}: the largest of these fixed-scale networks is for ×{self.largest}")
 
     def note(self, scales: Sequence[Scale]) -> str:
-        """What was done at the scales for which there is no network."""
+        """Describe how the scales without a network of their own are computed."""
         known = [network.config.scale for network in self.networks]
         found = {scale: self.nearest_larger(max(scale.y, scale.x)).config.scale for scale in scales}
         others = [
@@ -66,7 +66,7 @@ class FixedScaleUpscaler:
         network = self.nearest_larger(max(scale))
         factor = network.config.scale
         larger = (lr.shape[0] * factor, lr.shape[1] * factor)
-        # at the centres of the network's own pixels, a render is the network's picture
+        # a render at the network's own pixel centres equals the network's output
         upscaler = self.upscaler.using(network)
         picture = upscaler.array(lr, size=larger, scale=(factor, factor), cell_clip=cell_clip)
         return picture if size == larger else matlab_bicubic_float(picture, size)
@@ -74,39 +74,39 @@ class FixedScaleUpscaler:
 
 @dataclass(frozen=True)
 class Method:
-    """A line of a table."""
+    """A row of a table: a named way to upscale."""
 
     name: str
     upscale: Upscale
     weights: str
-    """hash of everything in it that decides a result"""
+    """hash of everything that affects its results"""
     configs: tuple[ModelConfig, ...] = ()
-    """of its networks"""
+    """configs of its networks"""
     note: str = ""
     fixed: FixedScaleUpscaler | None = None
-    """where it is made of networks of a fixed scale, these"""
+    """set if it consists of fixed-scale networks"""
 
     @property
     def largest(self) -> float:
-        """The largest factor that it can do."""
+        """The largest supported factor."""
         return self.fixed.largest if self.fixed else math.inf
 
 
 def find_method(text: str, upscaler: Upscaler) -> Method:
-    """`bicubic`, a shipped name, a file, files of fixed-scale networks with commas; a name of one's own as `NAME=…`."""
-    name, equals, what = text.partition("=")
+    """Parse `bicubic`, a shipped name, a file, or comma-separated files of fixed-scale networks; `NAME=…` names it."""
+    name, equals, spec = text.partition("=")
     if not equals or not name or Path(text).is_file():
-        name, what = "", text
-    if what == "bicubic":
+        name, spec = "", text
+    if spec == "bicubic":
         return Method(name or "bicubic", bicubic, "bicubic")
-    sources = [what] if Path(what).is_file() else what.split(",")
+    sources = [spec] if Path(spec).is_file() else spec.split(",")
     paths = [find(source) for source in sources]
     checkpoints = [read_checkpoint(path) for path in paths]
     return make_method(name or ", ".join(path.stem for path in paths), checkpoints, upscaler)
 
 
 def find_methods(texts: Sequence[str], upscaler: Upscaler) -> list[Method]:
-    """Several at once; where two would have the same name, they are called as they were written."""
+    """Parse several methods; if two have the same name, each is named by its full text."""
     methods = [find_method(text, upscaler) for text in texts]
     names = [method.name for method in methods]
     named = [
@@ -115,12 +115,12 @@ def find_methods(texts: Sequence[str], upscaler: Upscaler) -> list[Method]:
     ]
     for name in (method.name for method in named):
         if sum(method.name == name for method in named) > 1:
-            raise SRNOError(f"{name} is given twice; give each its own name, such as first={name}")
+            raise SRNOError(f"{name} is given twice; give each a different name, such as first={name}")
     return named
 
 
 def make_method(name: str, checkpoints: Sequence[Checkpoint], upscaler: Upscaler) -> Method:
-    """One model, or the networks of a fixed scale, each for another factor."""
+    """Make a method from one model, or from fixed-scale networks with different factors."""
     device = choose_device(upscaler.device)
     models = [checkpoint.model().requires_grad_(False).to(device) for checkpoint in checkpoints]
     networks = [model for model in models if isinstance(model, FixedScale)]
@@ -129,18 +129,18 @@ def make_method(name: str, checkpoints: Sequence[Checkpoint], upscaler: Upscaler
     if networks:
         factors = [network.config.scale for network in networks]
         if len(networks) < len(models) or len(set(factors)) < len(factors):
-            raise SRNOError(f"{name}: only networks of a fixed scale, each for another factor, go together")
+            raise SRNOError(f"{name}: only fixed-scale networks with different factors can be combined")
         ordered = tuple(sorted(networks, key=lambda network: network.config.scale))
         fixed = FixedScaleUpscaler(ordered, upscaler)
         return Method(name, fixed, weights, configs, upscaler.note, fixed)
     if len(models) > 1:
-        raise SRNOError(f"{name}: only networks of a fixed scale, each for another factor, go together")
+        raise SRNOError(f"{name}: only fixed-scale networks with different factors can be combined")
     return Method(name, upscaler.using(models[0]).array, weights, configs, upscaler.note)
 
 
 def hash_weights(checkpoints: Sequence[Checkpoint], upscaler: Upscaler) -> str:
-    """A hash of the tensors' content and of all else that decides a result; files and their cards do not count."""
-    # the version stands for the engine's arithmetic
+    """Hash the tensors' content and everything else that affects a result, but not file names or cards."""
+    # another version may compute differently
     sha = hashlib.sha256(f"{__version__} {upscaler.note}".encode())
     for checkpoint in checkpoints:
         sha.update(json.dumps(config_to_dict(checkpoint.config), sort_keys=True).encode())
@@ -163,15 +163,17 @@ def evaluate_method(
     cache: Path | None = None,
     progress: Report | None = None,
 ) -> tuple[Evaluation, ...]:
-    """Score a method on sets; scores in the folder `cache` are not computed again. Scales beyond it are skipped."""
-    can = [scale for scale in scales if max(scale.y, scale.x) <= method.largest]
-    if not can:
+    """Score a method on sets. Scores in the folder `cache` are not recomputed; unsupported scales are skipped."""
+    supported = [scale for scale in scales if max(scale.y, scale.x) <= method.largest]
+    if not supported:
         raise SRNOError(f"--scales {', '.join(map(str, scales))}: {method.name} goes up to ×{method.largest:g}")
-    known = ScoreCache(method.weights, cache) if cache else None
-    found = evaluate_sets(method.upscale, sets, can, protocol, model=method.name, cache=known, progress=progress)
+    score_cache = ScoreCache(method.weights, cache) if cache else None
+    found = evaluate_sets(
+        method.upscale, sets, supported, protocol, model=method.name, cache=score_cache, progress=progress
+    )
     reason = f"goes up to ×{method.largest:g}"
-    beyond = tuple(SkippedScore(method.name, scale, reason) for scale in scales if scale not in can)
-    downscale = method.fixed.note(can) if method.fixed else ""
+    beyond = tuple(SkippedScore(method.name, scale, reason) for scale in scales if scale not in supported)
+    downscale = method.fixed.note(supported) if method.fixed else ""
     note = "; ".join(part for part in (method.note, downscale) if part)
     return tuple(
         replace(

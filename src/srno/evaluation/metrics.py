@@ -1,4 +1,4 @@
-"""PSNR and SSIM with the conventions of the super-resolution literature, to the last digit.
+"""PSNR and SSIM with the conventions of the super-resolution literature.
 
 Pictures are float arrays (h, w, 3) or gray (h, w) with values in [0, 1]; gray is expanded to RGB first, the result is
 clamped to [0, 1] and not rounded. `border` is the number of rows and columns left out at each edge, (rows, columns).
@@ -24,7 +24,7 @@ SSIM_C2 = 0.03**2
 
 @dataclass(frozen=True)
 class Score:
-    """How close a result comes to the truth."""
+    """PSNR and SSIM of a result against the truth."""
 
     psnr: float
     """dB, infinite for identical pictures"""

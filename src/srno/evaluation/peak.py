@@ -1,4 +1,4 @@
-"""Peak memory of one render, measured in a process of its own, where nothing that ran before is in the way.
+"""Peak memory of one render, measured in a separate process, so that earlier allocations do not affect it.
 
 python -m srno.evaluation.peak '{"model": "light", "form": "exact", "lr": [72, 88], "size": [288, 352], …}'
 """
@@ -19,7 +19,7 @@ from srno.evaluation.forms import Form, load_or_build, render_form
 
 @dataclass(frozen=True, kw_only=True)
 class PeakJob:
-    """A render to be measured; sizes are (height, width)."""
+    """A render to measure; sizes are (height, width)."""
 
     model: str
     form: Form
@@ -31,7 +31,7 @@ class PeakJob:
 
 
 def peak_memory(job: PeakJob) -> int:
-    """Bytes that the render needs at most, beside the loaded model and the picture."""
+    """Measure the peak bytes of a render, in addition to the loaded model and the picture."""
     command = [sys.executable, "-m", "srno.evaluation.peak", json.dumps(asdict(job))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -47,7 +47,7 @@ def _measure(job: PeakJob) -> int:
     def render(lr: tuple[int, int], size: tuple[int, int]) -> None:
         render_form(model, job.form, torch.rand(3, *lr, device=job.device) * 2 - 1, size, job.memory)
 
-    render((16, 16), (32, 32))  # what libraries allocate once is not the render's
+    render((16, 16), (32, 32))  # one-time allocations of libraries are not part of the render
     if job.device.startswith("cuda"):
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
@@ -57,15 +57,15 @@ def _measure(job: PeakJob) -> int:
 
 
 def resident_peak(work: Callable[[], None]) -> int:
-    """How far the resident memory of this process rises above what it is now, while `work` is done."""
-    _forget_peak()
+    """Measure how far the resident memory of this process rises above its current value during `work`."""
+    _reset_peak()
     before = _resident("VmRSS")
     work()
     return max(0, _resident("VmHWM") - before)
 
 
-def _forget_peak() -> None:
-    """Let the kernel begin a new peak, where it can; elsewhere the process is young and has had no higher one."""
+def _reset_peak() -> None:
+    """Reset the kernel's peak counter; if it cannot be reset, the new process has had no higher peak."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -73,7 +73,7 @@ def _forget_peak() -> None:
 
 
 def _resident(field: str) -> int:
-    """A field of /proc/self/status in bytes, or where there is none the largest resident size so far."""
+    """Read a field of /proc/self/status in bytes; without /proc, the largest resident size so far."""
     try:
         match = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
         return 1024 * int(match[1]) if match else 0

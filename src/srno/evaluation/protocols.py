@@ -1,4 +1,4 @@
-"""What a number means: channel, border, low-resolution source and cell clip, under a name that is printed with it."""
+"""Evaluation protocols: channel, border, low-resolution source and cell clip, with a name that each table prints."""
 
 import math
 import re
@@ -47,7 +47,7 @@ class Scale:
 
     def lr_size(self, hr_size: tuple[int, int]) -> tuple[int, int]:
         """The largest low-resolution size (h, w) that fits into a picture of (H, W)."""
-        # The slack keeps whole quotients whole where the division rounds down.
+        # The tolerance keeps whole quotients whole if the division rounds down.
         return math.floor(hr_size[0] / self.y + 1e-9), math.floor(hr_size[1] / self.x + 1e-9)
 
     def hr_size(self, lr_size: tuple[int, int]) -> tuple[int, int]:
@@ -88,7 +88,7 @@ class Border:
 
 @dataclass(frozen=True)
 class Protocol:
-    """All that changes a score beside the model, the pictures and the scale."""
+    """Everything that affects a score besides the model, the pictures and the scale."""
 
     name: str
     channel: Channel = "y"
@@ -96,7 +96,7 @@ class Protocol:
     border: Border = Border()
     lr: LRSource = "standard"
     cell_clip: bool = True
-    """Above ×4 the cell is held at the one of ×4."""
+    """Above ×4 the cell stays that of ×4."""
     max_pixels: int | None = None
     """Larger pictures are cut to about this many pixels around their centre."""
 
@@ -110,7 +110,7 @@ class Protocol:
             raise SRNOError("--max-pixels cuts the pictures and ready LR files would not fit; use it with --lr matlab")
 
     def kernel(self, scale: Scale) -> Kernel:
-        """Where the low-resolution picture comes from at this scale."""
+        """The source of the low-resolution picture at this scale."""
         if self.lr != "standard":
             return self.lr
         return "matlab" if scale.y == scale.x and scale.x in (2, 3, 4) else "pillow"
@@ -121,7 +121,7 @@ class Protocol:
         return values | {"border": str(self.border), "description": str(self)}
 
     def __str__(self) -> str:
-        """One line that goes with every table."""
+        """The one-line description in every table."""
         border = f"ceil(scale){self.border.extra:+d}" if self.border.extra else "ceil(scale)"
         parts = (
             f"PSNR on {'Y of the difference' if self.channel == 'y' else 'RGB'}",
@@ -150,7 +150,7 @@ def named_protocol(
     cell_clip: bool | None = None,
     max_pixels: int | None = None,
 ) -> Protocol:
-    """The protocol of that name; what is given explicitly overrides it and becomes part of its name."""
+    """Look up a protocol by name; explicit values override its rules and become part of its name."""
     if name not in PROTOCOLS:
         raise SRNOError(f"--protocol {name!r} is not one of {', '.join(PROTOCOLS)}")
     base = PROTOCOLS[name]

@@ -1,7 +1,6 @@
-"""Evaluations and comparisons as text: Markdown for people, CSV for spreadsheets, JSON for programs.
+"""Evaluations and comparisons as Markdown, CSV and JSON.
 
-No table goes without its protocol. Where a score is not finite, JSON has the word "inf" or "nan" instead, since it has
-no such numbers.
+Every table includes its protocol. JSON has no infinity or NaN, so such scores are the strings "inf" and "nan".
 """
 
 import csv
@@ -12,15 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from srno.evaluation.comparison import CONFIDENCE, Comparison, Difference, Entrant
+from srno.evaluation.comparison import CONFIDENCE, ComparedModel, Comparison, Difference
 from srno.evaluation.evaluate import Evaluation
 from srno.evaluation.metrics import Score
 
-NOTHING = "–"
+NO_VALUE = "–"
 
 
 def markdown(evaluations: Sequence[Evaluation]) -> str:
-    """One table per set: its pictures and their mean."""
+    """Format one table per set: its pictures and their mean."""
     return "\n".join(_markdown_set(evaluation) for evaluation in evaluations)
 
 
@@ -38,25 +37,25 @@ def _markdown_set(evaluation: Evaluation) -> str:
 
 
 def csv_text(evaluations: Sequence[Evaluation]) -> str:
-    """One line per picture and scale, the means as picture `mean`; skipped pictures with their reason and no score."""
+    """Format one line per picture and scale, means as picture `mean`; skipped pictures have a reason but no score."""
     lines: list[Sequence[object]] = []
     for evaluation in evaluations:
         scores = {scale: dict(row) for scale, row in evaluation.scores.items()}
         for scale, mean in evaluation.mean.items():
             scores[scale]["mean"] = mean
-        cells = [[name, scale, it.psnr, it.ssim, ""] for scale, row in scores.items() for name, it in row.items()]
+        cells = [[name, scale, each.psnr, each.ssim, ""] for scale, row in scores.items() for name, each in row.items()]
         cells += [[each.picture, each.scale, "", "", each.reason] for each in evaluation.skipped]
         lines += [[evaluation.model, evaluation.data, *row, evaluation.protocol] for row in cells]
     return _csv(["model", "data", "picture", "scale", "psnr", "ssim", "skipped", "protocol"], lines)
 
 
 def json_text(evaluations: Sequence[Evaluation]) -> str:
-    """`{"mean": {"2": {"psnr": …, "ssim": …}, …}, "pictures": …, "protocol": …, …}`, see `to_dict`."""
+    """Format as `{"mean": {"2": {"psnr": …, "ssim": …}, …}, "pictures": …, "protocol": …, …}`, see `to_dict`."""
     return _json(to_dict(evaluations))
 
 
 def to_dict(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
-    """One set as above. Several sets the same over all their pictures, named `set/picture`, and each set in `sets`."""
+    """Convert to plain data. Several sets are merged, with pictures named `set/picture`, and each is also in `sets`."""
     if len(evaluations) == 1:
         return _set_dict(evaluations[0])
     return _set_dict(_merge(evaluations)) | {"sets": {each.data: _set_dict(each) for each in evaluations}}
@@ -68,7 +67,7 @@ def _merge(evaluations: Sequence[Evaluation]) -> Evaluation:
         scale: {f"{each.data}/{name}": score for each in evaluations for name, score in each.scores[scale].items()}
         for scale in first.scores
     }
-    skipped = [replace(it, picture=f"{each.data}/{it.picture}") for each in evaluations for it in each.skipped]
+    skipped = [replace(skip, picture=f"{each.data}/{skip.picture}") for each in evaluations for skip in each.skipped]
     names, seconds = ", ".join(each.data for each in evaluations), sum(each.seconds for each in evaluations)
     return Evaluation(first.model, names, first.protocol, scores, tuple(skipped), seconds, first.note)
 
@@ -93,19 +92,19 @@ def _set_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def comparison_markdown(comparisons: Sequence[Comparison]) -> str:
-    """One table per set: a line per model, the best in bold, and what each gains on the first."""
+    """Format one table per set: a row per model, the best in bold, and the differences to the first model."""
     return "\n".join(_markdown_comparison(comparison) for comparison in comparisons)
 
 
 def _markdown_comparison(comparison: Comparison) -> str:
-    header, columns = ["model"], [[entrant.model for entrant in comparison.entrants]]
+    header, columns = ["model"], [[compared.model for compared in comparison.models]]
     for scale in comparison.counts:
         header += [f"×{scale} PSNR", f"×{scale} SSIM", f"×{scale} ΔPSNR"]
-        cells = [_score_cells([entrant.mean.get(scale)]) for entrant in comparison.entrants]
+        cells = [_score_cells([compared.mean.get(scale)]) for compared in comparison.models]
         columns += [best_in_bold([psnr for psnr, _ in cells]), best_in_bold([ssim for _, ssim in cells])]
-        gains = [_difference_cell(entrant.psnr.get(scale)) for entrant in comparison.entrants[1:]]
-        columns.append([NOTHING, *gains])
-    first = comparison.entrants[0].model
+        gains = [_difference_cell(compared.psnr.get(scale)) for compared in comparison.models[1:]]
+        columns.append([NO_VALUE, *gains])
+    first = comparison.models[0].model
     note = f"ΔPSNR: paired mean difference to {first} ± half its {CONFIDENCE:.0%} confidence interval (Student's t)."
     rows = [list(row) for row in zip(*columns, strict=True)]
     counts = ", ".join(f"{count} at ×{scale}" for scale, count in comparison.counts.items())
@@ -115,17 +114,17 @@ def _markdown_comparison(comparison: Comparison) -> str:
 
 
 def comparison_csv(comparisons: Sequence[Comparison]) -> str:
-    """One line per set, model and scale, with the differences to the first model and half their interval's width."""
+    """Format one line per set, model and scale, with the differences to the first model and their half-widths."""
     header = ["data", "model", "scale", "pictures", "psnr", "ssim"]
     header += ["psnr_difference", "psnr_half_width", "ssim_difference", "ssim_half_width", "protocol"]
     lines: list[list[object]] = []
     for comparison in comparisons:
-        for entrant in comparison.entrants:
-            for scale, score in entrant.mean.items():
-                differences = [each.get(scale, Difference(math.nan, None)) for each in (entrant.psnr, entrant.ssim)]
+        for compared in comparison.models:
+            for scale, score in compared.mean.items():
+                differences = [each.get(scale, Difference(math.nan, None)) for each in (compared.psnr, compared.ssim)]
                 row: list[object] = [scale, comparison.counts[scale], score.psnr, score.ssim]
                 row += [value for each in differences for value in (each.mean, each.half_width)]
-                lines.append([comparison.data, entrant.model, *row, comparison.protocol])
+                lines.append([comparison.data, compared.model, *row, comparison.protocol])
     return _csv(header, lines)
 
 
@@ -137,7 +136,7 @@ def comparison_json(comparisons: Sequence[Comparison]) -> str:
                 "data": comparison.data,
                 "protocol": comparison.protocol.to_dict(),
                 "pictures": {str(scale): count for scale, count in comparison.counts.items()},
-                "models": [_entrant_dict(entrant) for entrant in comparison.entrants],
+                "models": [_model_dict(compared) for compared in comparison.models],
                 "skipped": comparison.skipped,
                 "notes": comparison.notes,
             }
@@ -146,13 +145,13 @@ def comparison_json(comparisons: Sequence[Comparison]) -> str:
     )
 
 
-def _entrant_dict(entrant: Entrant) -> dict[str, Any]:
+def _model_dict(compared: ComparedModel) -> dict[str, Any]:
     differences = {
-        str(scale): {"psnr": _difference_dict(entrant.psnr[scale]), "ssim": _difference_dict(entrant.ssim[scale])}
-        for scale in entrant.psnr
+        str(scale): {"psnr": _difference_dict(compared.psnr[scale]), "ssim": _difference_dict(compared.ssim[scale])}
+        for scale in compared.psnr
     }
-    means = {str(scale): _score_dict(score) for scale, score in entrant.mean.items()}
-    return {"model": entrant.model, "mean": means, "difference_to_first": differences}
+    means = {str(scale): _score_dict(score) for scale, score in compared.mean.items()}
+    return {"model": compared.model, "mean": means, "difference_to_first": differences}
 
 
 def _difference_dict(difference: Difference) -> dict[str, Any]:
@@ -168,26 +167,26 @@ def _number(value: float) -> float | str:
 
 
 def _score_cells(scores: Iterable[Score | None]) -> list[str]:
-    pairs = [(f"{score.psnr:.2f}", f"{score.ssim:.4f}") if score else (NOTHING, NOTHING) for score in scores]
+    pairs = [(f"{score.psnr:.2f}", f"{score.ssim:.4f}") if score else (NO_VALUE, NO_VALUE) for score in scores]
     return [cell for pair in pairs for cell in pair]
 
 
 def _difference_cell(difference: Difference | None) -> str:
     if difference is None:
-        return NOTHING
+        return NO_VALUE
     interval = "" if difference.half_width is None else f" ± {difference.half_width:.3f}"
     return f"{difference.mean:+.3f}{interval}"
 
 
 def best_in_bold(cells: Sequence[str]) -> list[str]:
-    """Cells that look equal are bold together: the table claims no more than it shows."""
-    values = [math.nan if cell == NOTHING else float(cell) for cell in cells]
+    """Mark the best cells in bold; cells that are equal after rounding are all marked."""
+    values = [math.nan if cell == NO_VALUE else float(cell) for cell in cells]
     best = max((value for value in values if not math.isnan(value)), default=math.nan)
     return [f"**{cell}**" if value == best else cell for cell, value in zip(cells, values, strict=True)]
 
 
 def markdown_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
-    """A titled table whose first column is words and the others numbers, with a paragraph for each note."""
+    """Format a titled table with text in the first column and numbers in the others, and a paragraph per note."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
     return f"**{title}**\n\n{table}\n" + "".join(f"\n{note}\n" for note in notes)

@@ -1,4 +1,4 @@
-"""The paper's running-time table: time over pictures and scales, minimum of several, all models in turn; and memory."""
+"""Running times as in the paper's table 4: the minimum of several rounds with models interleaved; and peak memory."""
 
 import itertools
 import math
@@ -19,32 +19,32 @@ from srno.evaluation.peak import PeakJob, peak_memory
 from srno.evaluation.protocols import Scale
 from srno.operator.model import Model
 
-SYNTHETIC = ((288, 352), (352, 288))
-"""(height, width) of the pictures that are taken when none are given: Set14's smaller ones have this size."""
+SYNTHETIC_SIZES = ((288, 352), (352, 288))
+"""(height, width) of the pictures if no data is given: the size of the smaller pictures of Set14."""
 
 Report = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class Contender:
+class TimedModel:
     """A model in one form."""
 
     name: str
     form: Form
     model: Model
 
-    def can(self, scale: Scale) -> bool:
-        """Networks of a fixed scale are timed at that one alone."""
+    def supports(self, scale: Scale) -> bool:
+        """Fixed-scale networks support only their own scale."""
         only = self.model.config.only_scale
         return only is None or scale == Scale(only, only)
 
 
 @dataclass(frozen=True)
 class TimedRender:
-    """A picture to be made; sizes are (height, width)."""
+    """A render to time; sizes are (height, width)."""
 
     number: int
-    """tells pictures of the same size apart"""
+    """distinguishes pictures of the same size"""
     scale: Scale
     lr: tuple[int, int]
     size: tuple[int, int]
@@ -52,7 +52,7 @@ class TimedRender:
 
 @dataclass(frozen=True)
 class Timing:
-    """A line of the table."""
+    """A row of the table."""
 
     model: str
     form: Form
@@ -65,7 +65,7 @@ class Timing:
     pixel_seconds: float
     """time of all jobs over their output pixels"""
     peak: int
-    """bytes beside the model, for the largest job"""
+    """bytes in addition to the model, for the largest job"""
 
     @property
     def mean(self) -> float:
@@ -87,13 +87,13 @@ class Timing:
 
 
 def make_jobs(sizes: Sequence[tuple[int, int]], scales: Sequence[Scale]) -> list[TimedRender]:
-    """Every picture of (height, width) at every scale that leaves it any pixels."""
+    """List a render of each (height, width) at each scale that leaves at least one low-resolution pixel."""
     jobs: list[TimedRender] = []
     for number, (size, scale) in enumerate(itertools.product(sizes, scales)):
         if min(lr := scale.lr_size(size)) > 0:
             jobs.append(TimedRender(number, scale, lr, scale.hr_size(lr)))
     if not jobs:
-        raise SRNOError("every picture is too small for every one of the --scales")
+        raise SRNOError("every picture is too small for all of the --scales")
     return jobs
 
 
@@ -108,19 +108,19 @@ def bench(
 ) -> list[Timing]:
     """Time presets (with random weights) and checkpoints in all their forms."""
     loaded = [(name, load_or_build(name, device)) for name in dict.fromkeys(models)]
-    contenders = [Contender(name, form, model) for name, model in loaded for form in forms_of(model.config)]
-    for contender in contenders:
-        if not any(contender.can(job.scale) for job in jobs):
-            raise SRNOError(f"{contender.name} cannot do any of the --scales; it is for one factor alone")
-    best = interleaved_minimum(contenders, jobs, repeats, memory, device, report)
+    timed_models = [TimedModel(name, form, model) for name, model in loaded for form in forms_of(model.config)]
+    for timed in timed_models:
+        if not any(timed.supports(job.scale) for job in jobs):
+            raise SRNOError(f"{timed.name} supports none of the --scales; it is a fixed-scale network")
+    best = interleaved_minimum(timed_models, jobs, repeats, memory, device, report)
     rows: list[Timing] = []
-    for contender, seconds in zip(contenders, best, strict=True):
+    for timed, seconds in zip(timed_models, best, strict=True):
         taken = {job: value for job, value in zip(jobs, seconds, strict=True) if math.isfinite(value)}
         largest = max(taken, key=lambda job: math.prod(job.size) + math.prod(job.lr))
         peak = peak_memory(
             PeakJob(
-                model=contender.name,
-                form=contender.form,
+                model=timed.name,
+                form=timed.form,
                 lr=largest.lr,
                 size=largest.size,
                 memory=memory,
@@ -128,17 +128,17 @@ def bench(
                 threads=torch.get_num_threads(),
             )
         )
-        rows.append(_row(contender, taken, peak))
+        rows.append(_row(timed, taken, peak))
     return rows
 
 
-def _row(contender: Contender, taken: Mapping[TimedRender, float], peak: int) -> Timing:
-    cost = profile(contender.model.config).total
+def _row(timed: TimedModel, taken: Mapping[TimedRender, float], peak: int) -> Timing:
+    cost = profile(timed.model.config).total
     scales = dict.fromkeys(job.scale for job in taken)
     return Timing(
-        model=contender.name,
-        form=contender.form,
-        config=contender.model.config,
+        model=timed.name,
+        form=timed.form,
+        config=timed.model.config,
         parameters=cost.parameters,
         flops_paper=cost.flops_paper,
         seconds={scale: fmean(value for job, value in taken.items() if job.scale == scale) for scale in scales},
@@ -148,35 +148,35 @@ def _row(contender: Contender, taken: Mapping[TimedRender, float], peak: int) ->
 
 
 def interleaved_minimum(
-    contenders: Sequence[Contender],
+    timed_models: Sequence[TimedModel],
     jobs: Sequence[TimedRender],
     repeats: int,
     memory: int | None,
     device: str,
     report: Report,
 ) -> list[list[float]]:
-    """Seconds of each contender for each job, the least of several rounds; infinite where it cannot do it.
+    """Measure seconds per model and job, the minimum of several rounds; infinite if the model lacks the scale.
 
-    All contenders take turns at every job, in another order each round, so that what else the machine does meets all.
+    Models take turns at every job, in a different order each round, so that other load affects all alike.
     """
-    best = [[math.inf] * len(jobs) for _ in contenders]
-    total, done = repeats * len(jobs) * len(contenders), 0
+    best = [[math.inf] * len(jobs) for _ in timed_models]
+    total, done = repeats * len(jobs) * len(timed_models), 0
     for turn in range(repeats):
         for number, job in enumerate(jobs):
             image = torch.rand(3, *job.lr, device=device) * 2 - 1
-            for place in range(len(contenders)):
-                who = (place + turn + number) % len(contenders)
-                contender = contenders[who]
-                if contender.can(job.scale):
-                    taken = _time(contender, image, job.size, memory)
-                    best[who][number] = min(best[who][number], taken)
+            for offset in range(len(timed_models)):
+                index = (offset + turn + number) % len(timed_models)
+                timed = timed_models[index]
+                if timed.supports(job.scale):
+                    taken = _time(timed, image, job.size, memory)
+                    best[index][number] = min(best[index][number], taken)
                 done += 1
-                report(done, total, f"{contender.name} {contender.form} ×{job.scale}")
+                report(done, total, f"{timed.name} {timed.form} ×{job.scale}")
     return best
 
 
-def _time(contender: Contender, image: Tensor, size: tuple[int, int], memory: int | None) -> float:
+def _time(timed: TimedModel, image: Tensor, size: tuple[int, int], memory: int | None) -> float:
     start = time.perf_counter()
-    picture = render_form(contender.model, contender.form, image, size, memory)
+    picture = render_form(timed.model, timed.form, image, size, memory)
     picture[0, 0, 0].item()  # waits for a GPU
     return time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""Features of a picture, strip by strip when all at once would take too much memory."""
+"""Features of a picture, computed in strips if the whole picture needs too much memory."""
 
 import copy
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from srno.operator.encoder import radius
 def encode(encoder: nn.Module, image: Tensor, rows: int, progress: Callable[[float], None] | None = None) -> Tensor:
     """image (1, 3, h, w) → features (h, w, C), in strips of `rows` with exact halos.
 
-    A strip sees the encoder's radius beyond each edge, so that its features are those of the whole picture.
+    A strip includes the encoder's radius beyond each edge, so that its features are those of the whole picture.
     """
     halo = radius(encoder)
     height, width = image.shape[-2:]
     image = image.contiguous(memory_format=torch.channels_last)
     features = image.new_empty(0)
     strips = [(top, min(top + rows, height)) for top in range(0, height, rows)]
-    seen = [(max(0, top - halo), min(height, bottom + halo)) for top, bottom in strips]
+    extended = [(max(0, top - halo), min(height, bottom + halo)) for top, bottom in strips]
     if progress is not None:
-        encoder = _watched(encoder, width * sum(last - first for first, last in seen), progress)
-    for (top, bottom), (first, last) in zip(strips, seen, strict=True):
+        encoder = _with_progress(encoder, width * sum(last - first for first, last in extended), progress)
+    for (top, bottom), (first, last) in zip(strips, extended, strict=True):
         strip: Tensor = encoder(image[:, :, first:last])[0, :, top - first : bottom - first].permute(1, 2, 0)
         if top == 0:
             features = strip.new_empty(height, width, strip.shape[-1])
@@ -30,11 +30,11 @@ def encode(encoder: nn.Module, image: Tensor, rows: int, progress: Callable[[flo
     return features
 
 
-def _watched(encoder: nn.Module, pixels: int, progress: Callable[[float], None]) -> nn.Module:
-    """The same encoder, with the same parameters in memory, that reports the share of `pixels` it has processed."""
-    # Hooks belong to a module, and others may be using this one: they go to a copy of all but the parameters.
-    own = copy.deepcopy(encoder, {id(tensor): tensor for tensor in (*encoder.parameters(), *encoder.buffers())})
-    layers = [module for module in own.modules() if isinstance(module, nn.Conv2d)]
+def _with_progress(encoder: nn.Module, pixels: int, progress: Callable[[float], None]) -> nn.Module:
+    """Return a copy of the encoder with shared parameters that reports the share of `pixels` it has processed."""
+    # Hooks belong to a module, and other threads may use this one: register them on a copy.
+    copied = copy.deepcopy(encoder, {id(tensor): tensor for tensor in (*encoder.parameters(), *encoder.buffers())})
+    layers = [module for module in copied.modules() if isinstance(module, nn.Conv2d)]
     total, done = pixels * sum(layer.weight.numel() for layer in layers), 0
 
     def advance(layer: nn.Module, _given: object, out: Tensor) -> None:
@@ -45,4 +45,4 @@ def _watched(encoder: nn.Module, pixels: int, progress: Callable[[float], None])
 
     for layer in layers:
         layer.register_forward_hook(advance)
-    return own
+    return copied

@@ -1,7 +1,7 @@
-"""The operator over a whole picture in constant memory: passes that sum up the integrals, and one that gives RGB.
+"""The operator over a whole picture in constant memory: passes that sum the integrals, and one that computes RGB.
 
-A pass walks over the output in chunks. All that a chunk leaves behind are sums of heads·width² numbers, so each
-integral is that of the whole picture, whatever the chunks are.
+A pass processes the output in chunks. A chunk contributes only sums of heads·width² numbers, so each integral is that
+of the whole picture for any chunk size.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -70,17 +70,17 @@ def layer_map(layer: GalerkinLayer, sums: Moments, n: int) -> LayerMap:
 
 
 class Passes:
-    """z at all points, layer after layer: recomputed from z_0 in each pass, or kept if there is room for it."""
+    """z at all points, layer after layer: recomputed from z_0 in each pass, or kept if the memory suffices."""
 
     def __init__(self, start: Callable[[], Iterable[Points]], like: Tensor, *, keep: bool) -> None:
         self.start, self.workspace, self.keep = start, Workspace(like), keep
         self.layers: list[LayerMap] = []
         self.kept: list[Points] = []
         self.applied = 0
-        """Layers that the kept z has been through."""
+        """Layers that have been applied to the kept z."""
 
     def __iter__(self) -> Iterator[Points]:
-        """Every chunk with its z after all layers so far."""
+        """Yield every chunk with its z after all layers so far."""
         pending = self.layers[self.applied :]
         keep_now = self.keep and not self.kept and bool(pending)  # z_0 is cheaper to compute than to keep
         for chunk, z in self.kept or self.start():
@@ -93,7 +93,7 @@ class Passes:
 
 
 def integrate(layers: Iterable[GalerkinLayer], passes: Passes, advance: Advance) -> Integrals:
-    """Find the layers' integrals one after the other and add the layers to the passes."""
+    """Compute the integrals layer by layer and add the layers to the passes."""
     for layer in layers:
         key_value, sums, n = KeyValue(layer), None, 0
         for chunk, z in passes:
@@ -107,7 +107,7 @@ def integrate(layers: Iterable[GalerkinLayer], passes: Passes, advance: Advance)
 
 
 def integrate_points(layers: Iterable[GalerkinLayer], z: Tensor, chunk: int) -> Integrals:
-    """The integrals over some points with latent vectors z (n, d_z), which are overwritten."""
+    """Compute the integrals over points with latent vectors z (n, d_z), which are overwritten."""
     parts: tuple[Tensor, ...] = z.split(chunk)
     pieces: list[Points] = [(Chunk(0, 1, 0, part.shape[0]), part) for part in parts]
     passes = Passes(lambda: pieces, z, keep=True)

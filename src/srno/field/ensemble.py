@@ -12,7 +12,7 @@ from srno.progress import Progress, between, part_of
 
 @dataclass(frozen=True)
 class Symmetry:
-    """One of the eight ways to lay a rectangle on its grid: rows and columns swapped or not, then mirrored or not."""
+    """One of the eight flips and rotations: rows and columns swapped or not, then mirrored or not."""
 
     swap: bool
     flips: tuple[int, ...]
@@ -23,12 +23,12 @@ class Symmetry:
         return (image.transpose(1, 2) if self.swap else image).flip(self.flips)
 
     def undo(self, image: Tensor) -> Tensor:
-        """Back from what `apply` gave, at any scale."""
+        """Invert `apply`, at any scale."""
         image = image.flip(self.flips)
         return image.transpose(1, 2) if self.swap else image
 
     def size(self, size: tuple[int, int]) -> tuple[int, int]:
-        """What a size becomes."""
+        """Size of the transformed picture."""
         return (size[1], size[0]) if self.swap else size
 
 
@@ -61,10 +61,10 @@ def render_ensemble(
     cell_clip: bool = True,
     progress: Progress | None = None,
 ) -> Tensor:
-    """The mean of eight renders of a picture (3, h, w) in [-1, 1] at `size` = (height, width): (3, height, width)."""
+    """Average eight renders of a picture (3, h, w) in [-1, 1] at `size` = (height, width): (3, height, width)."""
     total: Tensor | None = None
     for i, symmetry in enumerate(SYMMETRIES):
-        one = render_once(
+        rendered = render_once(
             model,
             symmetry.apply(image),
             symmetry.size(size),
@@ -73,14 +73,14 @@ def render_ensemble(
             cell_clip=cell_clip,
             progress=part_of(progress, i, len(SYMMETRIES)),
         )
-        one = symmetry.undo(one)
-        total = one.contiguous() if total is None else total.add_(one)
+        rendered = symmetry.undo(rendered)
+        total = rendered.contiguous() if total is None else total.add_(rendered)
     assert total is not None
     return total.div_(len(SYMMETRIES))
 
 
 def _lifting_share(model: Model, lr_pixels: int, pixels: int) -> float:
-    """The share of lifting in lifting and rendering, roughly: a parameter is a product for each pixel."""
+    """Estimate the share of lifting in the work: one product per parameter and pixel."""
     encoder = sum(parameter.numel() for parameter in model.encoder.parameters())
     decoder = sum(parameter.numel() for parameter in model.parameters()) - encoder
     return encoder * lr_pixels / (encoder * lr_pixels + decoder * pixels)

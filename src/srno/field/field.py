@@ -25,21 +25,21 @@ Region: TypeAlias = tuple[float, float, float, float]
 """(top, left, bottom, right) in pixels of the picture."""
 Result = TypeVar("Result")
 
-AUTO_INTEGRAL = 131072
-"""Points that `auto` takes: so many cost no picture of the evaluation sets 0.005 dB (docs/weights.md)."""
-REMEMBERED_SCALES = 64
-"""Scales whose integrals a field remembers."""
-PLASTIC = 1.324717957244746
+AUTO_INTEGRAL_POINTS = 131072
+"""Points that `auto` uses: each picture of the evaluation sets loses less than 0.005 dB (docs/weights.md)."""
+CACHED_SCALES = 64
+"""Scales whose integrals a field caches."""
+PLASTIC_NUMBER = 1.324717957244746
 """The real root of x³ = x + 1."""
-ENCODER_SHARE = 0.5
-"""Part of the budget that the encoder's activations may take."""
-LARGEST_VALUE = 2.0
-"""A picture in [-1, 1] may overshoot a little; one in [0, 255] is a mistake."""
+ENCODER_BUDGET_SHARE = 0.5
+"""Share of the budget for the encoder's activations."""
+LARGEST_INPUT_VALUE = 2.0
+"""Tolerates overshoot of pictures in [-1, 1]; refuses pictures in [0, 255]."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Field:
-    """The function that a model makes of one picture, from `srno.lift`. It never changes, so threads may share it.
+    """A picture as a function, returned by `srno.lift`. It is immutable, so threads may share it.
 
     Sizes are (height, width), regions (top, left, bottom, right). Values are RGB in [-1, 1], not clamped.
 
@@ -59,10 +59,8 @@ class Field:
     features: Tensor
     """(h, w, C)"""
     memory: int | None = None
-    """Bytes that a render may use beside picture, features and output; None for a share of what is free then."""
-    _integrals: Once[tuple[object, ...], Integrals] = attribute(
-        default_factory=lambda: Once(REMEMBERED_SCALES), init=False
-    )
+    """Bytes that a render may use besides picture, features and output; None for a share of the free memory."""
+    _integrals: Once[tuple[object, ...], Integrals] = attribute(default_factory=lambda: Once(CACHED_SCALES), init=False)
 
     def __repr__(self) -> str:
         height, width = self.size
@@ -83,10 +81,10 @@ class Field:
         cell_clip: bool = True,
         progress: Progress | None = None,
     ) -> Tensor:
-        """The picture, or a region of it, at `size` = (height, width) pixels: (3, height, width).
+        """Render the picture, or a region of it, at `size` = (height, width) pixels: (3, height, width).
 
-        The kernel integral is that of the whole picture at the same scale, so a region is what one would cut out of
-        the whole. The integrals of the last scales are remembered; the rest of the work grows with the window alone.
+        The kernel integral is that of the whole picture at the same scale, so a region equals the crop of the whole
+        picture. The integrals of the last scales are cached; the rest of the work depends only on the region's size.
         """
         sampling = self._sampling(size, region)
         known = self._known_integrals(sampling, integral, cell_clip)
@@ -96,11 +94,11 @@ class Field:
             advance = _advance(progress, passes * sampling.size[0] * sampling.size[1])
             return self._render(sampling, plan, known, cell_clip, advance)
 
-        return _with_less_memory(self._plan(sampling), attempt)
+        return _retry_in_smaller_pieces(self._plan(sampling), attempt)
 
     @torch.no_grad()
     def integrate(self, size: tuple[int, int], *, integral: Integral = "auto", cell_clip: bool = True) -> Integrals:
-        """The layers with the integrals of the whole picture at the scale of `size` (height, width)."""
+        """Return the layers with the integrals of the whole picture at the scale of `size` (height, width)."""
         return self._integrate(whole_picture(self.size, _pair(size)), _points(integral), cell_clip)
 
     def __call__(self, coords: Tensor, cell: Tensor, *, integral: Integral = "auto") -> Tensor:
@@ -114,7 +112,7 @@ class Field:
             y, x = (float(side) for side in cell)
             whole = whole_picture(self.size, (max(1, round(self.size[0] * 2 / y)), max(1, round(self.size[1] * 2 / x))))
             with torch.no_grad():
-                layers = self._integrate(replace(whole, own_cell=(y, x)), _points(integral), clip=False)
+                layers = self._integrate(replace(whole, cell_override=(y, x)), _points(integral), clip=False)
         rgb = self.model.at_points(self._batched_features(), self.image, points, cells, layers)
         return rgb.reshape(*coords.shape[:-1], 3)
 
@@ -130,7 +128,7 @@ class Field:
         return self.features.permute(2, 0, 1).unsqueeze(0)
 
     def _known_integrals(self, sampling: Sampling, integral: Integral, clip: bool) -> Integrals | None:
-        """The integrals to render with; None where the render finds them itself, on the grid that it walks over."""
+        """Return the integrals to render with; None if the render computes them itself, on its own grid."""
         whole, points = sampling.whole, _points(integral)
         if whole is sampling and (points is None or points >= sampling.size[0] * sampling.size[1]):
             return self._integrals.get(self._key(whole, None, clip))
@@ -161,10 +159,10 @@ class Field:
         return self.model.on_grid(features, image, moved, cell_clip=cell_clip)
 
     def _key(self, whole: Sampling, points: int | None, clip: bool) -> tuple[object, ...]:
-        return whole.size, whole.own_cell, points, clip
+        return whole.size, whole.cell_override, points, clip
 
     def _integrate(self, whole: Sampling, points: int | None, clip: bool) -> Integrals:
-        """The integrals of a whole picture from so many points, or from all of them."""
+        """Return the integrals of a whole picture from `points` of its pixels, or from all if None."""
         if not self.model.kernel_layers():
             return ()
         points = None if points is None or points >= whole.size[0] * whole.size[1] else points
@@ -177,7 +175,7 @@ class Field:
             passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), self.features, keep=plan.keep)
             return integrate(self.model.kernel_layers(), passes, lambda _: None)
 
-        return _with_less_memory(self._plan(whole), attempt)
+        return _retry_in_smaller_pieces(self._plan(whole), attempt)
 
     def _integrate_points(self, whole: Sampling, points: int, clip: bool) -> Integrals:
         rows, columns = low_discrepancy(points, whole.size, self.image.device)
@@ -190,7 +188,7 @@ class Field:
 def lift(model: Model, image: Tensor, *, memory: int | str | None = None, progress: Progress | None = None) -> Field:
     """Encode a picture (3, h, w) or (1, 3, h, w) in [-1, 1] once, for any number of evaluations.
 
-    `memory` is a budget such as "2G" for this and for renders. The model should be in evaluation mode and is not to be
+    `memory` is a budget such as "2G" for this and for renders. The model should be in evaluation mode and must not be
     trained while the field is in use.
 
     >>> import torch, srno
@@ -202,14 +200,14 @@ def lift(model: Model, image: Tensor, *, memory: int | str | None = None, progre
     # A model in half precision computes what is added to the picture; the picture itself stays in full precision.
     image = image.to(device=weight.device, dtype=torch.promote_types(weight.dtype, torch.float32))
     bytes_given = None if memory is None else parse_memory(memory)
-    budget = int(ENCODER_SHARE * (bytes_given or default_budget(image.device)))
+    budget = int(ENCODER_BUDGET_SHARE * (bytes_given or default_budget(image.device)))
     rows = encoder_rows(model.encoder, (image.shape[-2], image.shape[-1]), budget)
-    features = _halving(rows, lambda count: encode(model.encoder, image.to(weight.dtype), count, progress))
+    features = _retry_fewer_rows(rows, lambda count: encode(model.encoder, image.to(weight.dtype), count, progress))
     return Field(model, image, features, bytes_given)
 
 
 def _checked(image: object) -> Tensor:
-    """A picture (1, 3, h, w), or an error that names what it is instead."""
+    """Check a picture and return it as (1, 3, h, w)."""
     if not isinstance(image, Tensor):
         raise SRNOError(f"image is a {type(image).__name__}; give a tensor (3, height, width) in [-1, 1]")
     if image.ndim == 3:
@@ -219,13 +217,13 @@ def _checked(image: object) -> Tensor:
     if not image.is_floating_point():
         raise SRNOError(f"image is {image.dtype}; give floats in [-1, 1], such as image / 127.5 - 1")
     low, high = (float(value) for value in image.aminmax())
-    if not (low >= -LARGEST_VALUE and high <= LARGEST_VALUE):  # written so that NaN is refused too
+    if not (low >= -LARGEST_INPUT_VALUE and high <= LARGEST_INPUT_VALUE):  # written so that NaN is refused too
         raise SRNOError(f"image has values from {low:g} to {high:g}; they must lie in [-1, 1]")
     return image
 
 
 def _pair(size: Any) -> tuple[int, int]:
-    """(height, width) from anything like it."""
+    """Check a size and return it as (height, width)."""
     try:
         height, width = (operator.index(side) for side in size)
     except (TypeError, ValueError):
@@ -234,11 +232,11 @@ def _pair(size: Any) -> tuple[int, int]:
 
 
 def _points(integral: Integral) -> int | None:
-    """Number of points, None for all."""
+    """Return the number of points, None for all pixels."""
     if integral == "exact":
         return None
     if integral == "auto":
-        return AUTO_INTEGRAL
+        return AUTO_INTEGRAL_POINTS
     if isinstance(integral, bool) or not isinstance(integral, int) or integral < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SRNOError(f"integral {integral!r}: choose auto, exact or a number of points such as 16384")
     return integral
@@ -247,16 +245,16 @@ def _points(integral: Integral) -> int | None:
 def low_discrepancy(n: int, size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
     """Rows and columns (n,) of pixels that are spread evenly over a grid (height, width).
 
-    The sequence turns by irrational steps (Roberts' R₂). Sobol's points are dyadic: on grids whose sides are multiples
-    of powers of two they miss some places within a pixel of the picture altogether, however many there are.
+    The sequence has irrational steps (Roberts' R₂). Sobol points are dyadic: on grids whose sides are multiples of
+    powers of two they miss some positions within a pixel of the picture, for any number of points.
     """
     count = torch.arange(1, n + 1, dtype=torch.float64, device=device)
-    rows, columns = ((0.5 + count * PLASTIC**-power) % 1 for power in (1, 2))
+    rows, columns = ((0.5 + count * PLASTIC_NUMBER**-power) % 1 for power in (1, 2))
     return (rows * size[0]).long(), (columns * size[1]).long()
 
 
 def _advance(progress: Progress | None, total: int) -> Advance:
-    """Turn counts of points into shares of the work."""
+    """Convert counts of points to shares of the work."""
     if progress is None:
         return lambda _: None
     done = 0
@@ -269,8 +267,8 @@ def _advance(progress: Progress | None, total: int) -> Advance:
     return advance
 
 
-def _with_less_memory(plan: Plan, attempt: Callable[[Plan], Result]) -> Result:
-    """Try, and if memory runs out try again in smaller pieces."""
+def _retry_in_smaller_pieces(plan: Plan, attempt: Callable[[Plan], Result]) -> Result:
+    """Call `attempt`; if memory runs out, retry in smaller pieces."""
     while True:
         try:
             return attempt(plan)
@@ -280,7 +278,7 @@ def _with_less_memory(plan: Plan, attempt: Callable[[Plan], Result]) -> Result:
             plan = plan.halved()
 
 
-def _halving(rows: int, attempt: Callable[[int], Result]) -> Result:
+def _retry_fewer_rows(rows: int, attempt: Callable[[int], Result]) -> Result:
     while True:
         try:
             return attempt(rows)

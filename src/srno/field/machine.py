@@ -1,4 +1,4 @@
-"""What this machine has: devices to compute on, and memory. torch is imported when a device is asked for."""
+"""Devices and memory of this machine. torch is imported only when a device is requested."""
 
 import os
 import re
@@ -11,14 +11,15 @@ if TYPE_CHECKING:
     import torch
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
-BUDGET_SHARE = 0.5
-"""Part of the free memory that a render may plan with unless told otherwise."""
+DEFAULT_BUDGET_SHARE = 0.5
+"""Share of the free memory that a render uses by default."""
 FALLBACK_MEMORY = 2 << 30
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+"""Bytes, if the system does not report its memory."""
+MEMORY_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def choose_device(name: str) -> "torch.device":
-    """The device of a name; `auto` is a GPU where there is one."""
+    """Return the device of a name; `auto` is a GPU if there is one."""
     import torch
 
     found = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
@@ -29,7 +30,7 @@ def choose_device(name: str) -> "torch.device":
         raise SRNOError(f"device {name!r}: choose {', '.join(DEVICES)}")
     if not found[kind]:
         here = ", ".join(kind for kind, there in found.items() if there)
-        raise SRNOError(f"device {name!r} is not there; this machine has: {here}")
+        raise SRNOError(f"device {name!r} is not available; this machine has: {here}")
     return torch.device(name)
 
 
@@ -41,23 +42,23 @@ def parse_memory(text: str | int) -> int:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
         if not match:
             raise SRNOError(f"memory {text!r}: write an amount such as 2G or 512M")
-        amount = float(match[1]) * UNITS[match[2].upper()]
+        amount = float(match[1]) * MEMORY_UNITS[match[2].upper()]
     if amount < 1 << 20:
-        raise SRNOError(f"memory {text!r}: less than 1M is not enough for anything")
+        raise SRNOError(f"memory {text!r}: at least 1M is needed")
     return int(amount)
 
 
 def default_budget(device: "torch.device") -> int:
-    """A sensible share of what the device has free now."""
+    """Return the default share of the memory that the device has free now."""
     if device.type == "cuda":
         import torch
 
-        return int(BUDGET_SHARE * torch.cuda.mem_get_info(device)[0])
-    return int(BUDGET_SHARE * free_memory())
+        return int(DEFAULT_BUDGET_SHARE * torch.cuda.mem_get_info(device)[0])
+    return int(DEFAULT_BUDGET_SHARE * free_memory())
 
 
 def free_memory() -> int:
-    """Bytes that can be had without swapping, within the limits of a container."""
+    """Bytes available without swapping, within the limits of a container."""
     free = _linux_available() or _physical() // 2 or FALLBACK_MEMORY
     limit, used = _number("/sys/fs/cgroup/memory.max"), _number("/sys/fs/cgroup/memory.current")
     return min(free, max(limit - used, 0)) if limit is not None and used is not None else free
@@ -79,7 +80,7 @@ def _physical() -> int:
 
 
 def _number(path: str) -> int | None:
-    """The number in a file of the control group, None for `max` or no such file."""
+    """Read the number in a file of the control group; None for `max` or if there is no such file."""
     try:
         return int(Path(path).read_text())
     except (OSError, ValueError):
@@ -87,6 +88,6 @@ def _number(path: str) -> int | None:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an exception is the system's or the device's report of that."""
+    """Whether an exception reports that the system or the device is out of memory."""
     words = ("out of memory", "can't allocate memory", "not enough memory")
     return isinstance(error, MemoryError) or any(word in str(error).lower() for word in words)

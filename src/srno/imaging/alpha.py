@@ -1,4 +1,4 @@
-"""Transparency: what lies under it, and how to do without it."""
+"""Transparency: fill in the colours under it, or blend it over white."""
 
 import numpy as np
 
@@ -6,10 +6,10 @@ from srno.imaging.picture import Floats, Samples
 
 
 def bleed(colour: Samples, alpha: Samples) -> Samples:
-    """Colour (h, w, c) in which fully transparent pixels take the colours of the visible ones around them.
+    """Return colour (h, w, c) in which fully transparent pixels take the colours of the visible ones around them.
 
-    Files often hold black or noise where nothing is seen, and any filter would draw it into the visible edge.
-    Pixels with alpha > 0 are unchanged. Averages over ever larger cells, weighted by alpha, fill the holes smoothly.
+    Files often store black or noise in transparent pixels, and any filter would mix it into the visible edge.
+    Pixels with alpha > 0 are unchanged. Averages over increasingly large cells, weighted by alpha, fill the holes.
     """
     hidden = alpha == 0
     if not hidden.any() or hidden.all():
@@ -21,7 +21,7 @@ def bleed(colour: Samples, alpha: Samples) -> Samples:
 
 
 def flatten(colour: Samples, alpha: Samples) -> Samples:
-    """Colour (h, w, c) as it looks on white."""
+    """Blend colour (h, w, c) over white."""
     white = int(np.iinfo(colour.dtype).max)
     # At most white², which fits into 32 bits even for 16-bit samples.
     opaque = alpha.astype(np.uint32)[..., None]
@@ -29,7 +29,7 @@ def flatten(colour: Samples, alpha: Samples) -> Samples:
 
 
 def _spread(colour: Floats, weight: Floats) -> Floats:
-    """Colour (h, w, c) averaged over cells by weight (h, w, 1); cells that weigh nothing take it from larger ones."""
+    """Average colour (h, w, c) over cells by weight (h, w, 1); cells of zero weight use larger ones."""
     total = _halve(weight)
     mean = np.divide(_halve(colour * weight), np.maximum(total, np.float32(1e-30)))
     empty = total == 0
@@ -39,7 +39,7 @@ def _spread(colour: Floats, weight: Floats) -> Floats:
 
 
 def _halve(values: Floats) -> Floats:
-    """Sums over cells of 2×2 pixels; a last odd row or column makes cells of its own."""
+    """Sum over cells of 2×2 pixels; an odd last row or column is padded with zeros."""
     height, width = values.shape[:2]
     if height % 2 or width % 2:
         values = np.pad(values, ((0, height % 2), (0, width % 2), (0, 0)))
@@ -48,7 +48,7 @@ def _halve(values: Floats) -> Floats:
 
 
 def _double(values: Floats) -> Floats:
-    """(h, w, c) as (2h, 2w, c) by linear interpolation between the centres of the cells."""
+    """Enlarge (h, w, c) to (2h, 2w, c) by linear interpolation between the centres of the cells."""
     rows = _double_rows(values)
     return _double_rows(rows.swapaxes(0, 1)).swapaxes(0, 1)
 

@@ -1,4 +1,4 @@
-"""What each picture format can hold, as data; which format some bytes are; whether a picture fits into a format."""
+"""What each picture format can store, detection of the format by content, and size limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ Format = Literal["PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF"]
 
 @dataclass(frozen=True, kw_only=True)
 class Capability:
-    """What a format, as written here, can hold."""
+    """What a format, as written here, can store."""
 
     suffixes: tuple[str, ...]
-    """File name endings, the usual one first."""
+    """File name suffixes, the usual one first."""
     bits: tuple[int, ...] = (8,)
     alpha: bool = True
     gray: bool = True
-    """Has gray samples of its own, and so may carry a gray profile."""
+    """Stores gray samples, and so may contain a gray profile."""
     icc: bool = True
     exif: bool = True
     lossless: bool = True
-    """Whether it is so by default; WebP becomes lossless at quality 100."""
+    """At the default quality; WebP becomes lossless at 100."""
     max_side: int
     max_pixels: int | None = None
     max_bytes: int | None = None
@@ -31,7 +31,7 @@ class Capability:
 
 CAPABILITIES: Mapping[Format, Capability] = MappingProxyType(
     {
-        # The format allows 2³¹ - 1, but libpng refuses more than a million per side unless told otherwise.
+        # The format allows 2³¹ - 1, but libpng by default refuses more than a million per side.
         "PNG": Capability(suffixes=(".png",), bits=(8, 16), max_side=1_000_000),
         "TIFF": Capability(suffixes=(".tif", ".tiff"), bits=(8, 16), max_side=2**31 - 1),
         # The format allows 65,535; libjpeg neither writes nor reads more than this.
@@ -48,7 +48,7 @@ CAPABILITIES: Mapping[Format, Capability] = MappingProxyType(
 
 
 def check_limits(name: Format, width: int, height: int, channels: int, bits: int) -> None:
-    """Raise an error that names the formats which would work, unless a picture of this size can be written."""
+    """Raise an SRNOError that names the formats that would work, if a picture of this size cannot be written."""
     excess = _excess(name, width, height, channels, bits)
     if excess is None:
         return
@@ -64,7 +64,7 @@ def check_limits(name: Format, width: int, height: int, channels: int, bits: int
 
 
 def sniff(data: bytes) -> Format | None:
-    """The format of a file by its first bytes; None for anything else."""
+    """Detect the format of a file from its first bytes; None if it is unknown."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "WEBP"
     if data[4:8] == b"ftyp" and _is_avif(data):
@@ -95,13 +95,13 @@ def _is_avif(data: bytes) -> bool:
 
 
 def _excess(name: Format, width: int, height: int, channels: int, bits: int) -> str | None:
-    """The ceiling that a picture breaks, in words."""
+    """Describe the limit that a picture exceeds; None if it fits."""
     capability = CAPABILITIES[name]
     if max(width, height) > capability.max_side:
         return f"{capability.max_side:,} pixels per side"
     if capability.max_pixels is not None and width * height > capability.max_pixels:
         return f"{capability.max_pixels:,} pixels"
-    # Enough for a header, a palette and rows padded to whole words; no format here stores alpha beside such a ceiling.
+    # Includes a header, a palette and rows padded to whole words; no format with a limit in bytes stores alpha.
     size = (width * (1 if channels <= 2 else 3) * min(bits, max(capability.bits)) // 8 + 3) * height + 2048
     if capability.max_bytes is not None and size > capability.max_bytes:
         return f"{capability.max_bytes:,} bytes"

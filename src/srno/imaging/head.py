@@ -1,4 +1,4 @@
-"""What the head of a picture file says: its format, its size when upright, how many frames. Nothing is decoded."""
+"""Read the header of a picture file: format, upright size, number of frames. Nothing is decoded."""
 
 import io
 from dataclasses import dataclass, replace
@@ -12,13 +12,13 @@ from PIL.GifImagePlugin import GifImageFile
 from srno.imaging.formats import Format, sniff
 from srno.imaging.png import frames_of
 
-_START = 1 << 16
-"""Bytes in which a format is told, and an animated PNG announces itself, even behind a large profile."""
+_HEADER_BYTES = 1 << 16
+"""Enough to detect the format, and the number of frames of an animated PNG even after a large profile."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """Format, (width, height) as it will be seen, and the number of frames or pages, of which the first is meant."""
+    """Format, upright (width, height) of the first frame or page, and the number of frames or pages."""
 
     format: Format
     size: tuple[int, int]
@@ -26,21 +26,21 @@ class Head:
 
 
 def read_head(source: Path | bytes) -> Head | None:
-    """None where there is no saying; whoever reads the file in earnest will find out why."""
+    """Read the header of a file; None if it is unreadable. `read` raises an error that gives the reason."""
     try:
-        start = source[:_START] if isinstance(source, bytes) else _start(source)
+        start = source[:_HEADER_BYTES] if isinstance(source, bytes) else _read_start(source)
         kind = sniff(start)
         if kind is None:
             return None
         head = _head(source, kind)
         return replace(head, frames=frames_of(start)) if kind == "PNG" else head  # libvips does not count them
-    except Exception:  # decoders raise whatever they stumble over in a damaged file
+    except Exception:  # decoders raise many kinds of exceptions on damaged files
         return None
 
 
-def _start(path: Path) -> bytes:
+def _read_start(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(_START)
+        return file.read(_HEADER_BYTES)
 
 
 def _head(source: Path | bytes, kind: Format) -> Head:
@@ -51,8 +51,8 @@ def _head(source: Path | bytes, kind: Format) -> Head:
     if isinstance(source, bytes):
         image: Any = pyvips.Image.new_from_buffer(source, "", access="sequential")
     else:
-        # Not by its name, in which libvips would take brackets for options.
+        # Not by its name: libvips parses brackets in names as options.
         image = pyvips.Image.new_from_source(pyvips.Source.new_from_file(str(source)), "", access="sequential")
-    turned = kind != "AVIF" and image.get_typeof("orientation") and image.get("orientation") >= 5
+    rotated = kind != "AVIF" and image.get_typeof("orientation") and image.get("orientation") >= 5
     frames = image.get("n-pages") if image.get_typeof("n-pages") else 1
-    return Head(kind, (image.height, image.width) if turned else (image.width, image.height), frames)
+    return Head(kind, (image.height, image.width) if rotated else (image.width, image.height), frames)

@@ -1,4 +1,4 @@
-"""ICC profiles: which samples they describe, and the way to sRGB where a profile cannot be kept."""
+"""ICC profiles: which samples they describe, and conversion to sRGB if a profile cannot be kept."""
 
 import struct
 from functools import lru_cache
@@ -21,28 +21,28 @@ def srgb() -> bytes:
 
 
 def space(icc: bytes | None) -> Space | None:
-    """The kind of samples a profile is for; None where there is no profile or an unusable one."""
+    """Return the kind of samples that a profile describes; None if there is no usable profile."""
     if icc is None or len(icc) <= _HEADER or icc[36:40] != b"acsp":
         return None
     return _SPACES.get(icc[16:20])
 
 
-def settle(colour: Samples, icc: bytes | None) -> tuple[Samples, bytes | None]:
-    """Colour (h, w, 1|3) and a profile that fits it. Gray samples may come with an RGB profile; others are dropped."""
+def match_profile(colour: Samples, icc: bytes | None) -> tuple[Samples, bytes | None]:
+    """Return colour (h, w, 1|3) and a fitting profile; convert an RGB profile of gray, drop any other mismatch."""
     kind = space(icc)
     if kind == ("GRAY" if colour.shape[2] == 1 else "RGB"):
         return colour, icc
     if icc is None or kind != "RGB":
         return colour, None
     gray = gray_of(icc)
-    # A profile by tables need not send equal channels to a neutral colour, so the three channels have to stay.
+    # A table-based profile may map equal channels to a colour that is not neutral, so all three channels are kept.
     return (colour, gray) if gray else (np.repeat(colour, 3, axis=2), icc)
 
 
-def collapse(colour: Samples, icc: bytes | None) -> Samples:
-    """Gray (h, w, 1) where the three channels of (h, w, 3) are equal and no profile says that they must stay three.
+def collapse_gray(colour: Samples, icc: bytes | None) -> Samples:
+    """Return gray (h, w, 1) if the channels of (h, w, 3) are equal and the profile does not need all three.
 
-    For formats that have no gray of their own, so that gray stays gray.
+    For formats without gray samples, so that gray stays gray.
     """
     if colour.shape[2] != 3 or (icc is not None and space(icc) == "RGB" and gray_of(icc) is None):
         return colour
@@ -52,7 +52,7 @@ def collapse(colour: Samples, icc: bytes | None) -> Samples:
 
 
 def gray_of(icc: bytes) -> bytes | None:
-    """The gray profile with the tone curve of an RGB profile; None if its channels differ or it works by tables."""
+    """Return a gray profile with the tone curve of an RGB profile; None if its channels differ or it uses tables."""
     tags = _tags(icc)
     curves = {tags.get(name) for name in (b"rTRC", b"gTRC", b"bTRC")}
     if len(curves) != 1 or None in curves or b"A2B0" in tags or b"wtpt" not in tags:
@@ -62,9 +62,9 @@ def gray_of(icc: bytes) -> bytes | None:
 
 
 def _rgb_of(icc: bytes) -> bytes:
-    """The RGB profile with the primaries of sRGB and the tone curve of a gray profile; the same where it has none.
+    """Return an RGB profile with the primaries of sRGB and the curve of a gray profile; `icc` if it has no curve.
 
-    The colour engine samples a gray profile at 33 points, up to ten levels off; the curves of an RGB one it follows.
+    The colour engine samples a gray profile at 33 points, up to ten levels off; it applies the curves of an RGB one.
     """
     curve = _tags(icc).get(b"kTRC")
     if curve is None:
@@ -74,16 +74,16 @@ def _rgb_of(icc: bytes) -> bytes:
 
 
 def to_srgb(colour: Samples, icc: bytes) -> Samples:
-    """Colour (h, w, 1|3) in a gray or RGB profile's space as the same in sRGB, with the same bits.
+    """Convert colour (h, w, 1|3) from a gray or RGB profile to sRGB, with the same bits.
 
-    Colours stay as they are where the profile is within one 8-bit level of sRGB, and where it cannot be used.
+    Colours are unchanged if the profile is within one 8-bit level of sRGB, or cannot be used.
     """
-    return _transform(colour, icc) if _moves_colours(icc, colour.shape[2]) else colour
+    return _transform(colour, icc) if _changes_colours(icc, colour.shape[2]) else colour
 
 
 @lru_cache(maxsize=16)
-def _moves_colours(icc: bytes, channels: int) -> bool:
-    """Whether a profile can be used and differs from sRGB; remembered, since tiles of a picture ask again and again."""
+def _changes_colours(icc: bytes, channels: int) -> bool:
+    """Whether a profile can be used and differs from sRGB; cached, since it is the same for all tiles of a picture."""
     probe = _probe(channels)
     try:
         moved = _transform(probe, icc)
@@ -93,7 +93,7 @@ def _moves_colours(icc: bytes, channels: int) -> bool:
 
 
 def cmyk_to_srgb(ink: Samples, icc: bytes | None) -> Samples:
-    """Ink (h, w, 4) as RGB (h, w, 3) in sRGB; without a usable profile by libvips's own for offset printing."""
+    """Convert ink (h, w, 4) to sRGB (h, w, 3); without a usable profile, with libvips's profile for offset printing."""
     if icc is not None and space(icc) == "CMYK":
         try:
             return _transform(ink, icc)
@@ -103,13 +103,13 @@ def cmyk_to_srgb(ink: Samples, icc: bytes | None) -> Samples:
 
 
 def _transform(colour: Samples, icc: bytes) -> Samples:
-    """Colour (h, w, 1|3|4) by its profile to sRGB (h, w, 1|3)."""
+    """Convert colour (h, w, 1|3|4) from its profile to sRGB (h, w, 1|3)."""
     if colour.shape[2] == 1 and (as_rgb := _rgb_of(icc)) is not icc:
         return _transform(np.repeat(colour, 3, axis=2), as_rgb)[..., 1:2]
     bits = colour.dtype.itemsize * 8
     names = {1: "b-w" if bits == 8 else "grey16", 3: "srgb" if bits == 8 else "rgb16", 4: "cmyk"}
     image = pyvips.Image.new_from_array(np.ascontiguousarray(colour), interpretation=names[colour.shape[2]]).copy()
-    # pyvips's own annotation forgets that a blob is bytes.
+    # The annotation in pyvips does not allow bytes for a blob.
     image.set_type(pyvips.GValue.blob_type, "icc-profile-data", cast(Any, icc))
     moved = image.icc_transform(
         "srgb", embedded=True, intent="relative", black_point_compensation=True, depth=bits
@@ -118,7 +118,7 @@ def _transform(colour: Samples, icc: bytes) -> Samples:
 
 
 def _probe(channels: int) -> Samples:
-    """All grays, or 17³ colours, as a picture."""
+    """Return all grays, or 17³ colours, as a picture."""
     if channels == 1:
         return np.arange(256, dtype=np.uint8).reshape(1, 256, 1)
     levels = np.linspace(0, 255, 17).round().astype(np.uint8)
@@ -142,5 +142,5 @@ def _profile(header: bytes, kind: bytes, tags: dict[bytes, bytes]) -> bytes:
         table += struct.pack(">4sII", name, at + len(body), len(data))
         body += padded
     size = struct.pack(">I", at + len(body))
-    # The profile's fingerprint at 84 would no longer be true; zeros mean that there is none.
+    # The profile ID at byte 84 is no longer valid; zeros mean that there is none.
     return size + header[4:16] + kind + header[20:84] + bytes(16) + header[100:_HEADER] + table + body

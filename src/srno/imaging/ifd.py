@@ -1,6 +1,6 @@
-"""TIFF directories (IFDs), which EXIF blocks and TIFF files share: read as raw values, laid out anew elsewhere.
+"""TIFF directories (IFDs), which EXIF blocks and TIFF files share: read as raw values and written at new offsets.
 
-Values are never interpreted, only moved, so whatever a camera wrote comes through bit for bit.
+Values are not interpreted, only moved, so the camera's entries are kept bit for bit.
 """
 
 import struct
@@ -27,7 +27,7 @@ class Entry:
     count: int
     value: bytes
     offset: int | None = None
-    """Where the value lay; None if inside the directory."""
+    """Offset of the value; None if it is inside the directory."""
 
 
 Directory: TypeAlias = dict[int, "Entry | Directory"]
@@ -60,7 +60,7 @@ class Layout:
 
 
 def read_header(stream: BinaryIO) -> tuple[Layout, int] | None:
-    """The layout and the offset of the first directory; None where there is no TIFF header."""
+    """Read the layout and the offset of the first directory; None if there is no TIFF header."""
     stream.seek(0)
     head = stream.read(16)
     for layout in (Layout("<"), Layout(">"), Layout("<", big=True), Layout(">", big=True)):
@@ -71,23 +71,29 @@ def read_header(stream: BinaryIO) -> tuple[Layout, int] | None:
 
 
 def read_directory(
-    stream: BinaryIO, layout: Layout, offset: int, wanted: Callable[[int, int], bool], *, room: int, parent: int = IFD0
+    stream: BinaryIO,
+    layout: Layout,
+    offset: int,
+    wanted: Callable[[int, int], bool],
+    *,
+    byte_budget: int,
+    parent: int = IFD0,
 ) -> Directory:
-    """The entries for which `wanted(parent, tag)` holds, children included.
+    """Read the entries for which `wanted(parent, tag)` holds, children included.
 
-    Left out: what points outside the file, and what goes beyond `room` bytes per directory. Entries may claim the same
-    bytes again and again, so without that bound a small file could fill the memory.
+    Entries that point outside the file or exceed `byte_budget` per directory are skipped. Many entries may refer to the
+    same bytes, so without this limit a small file could fill the memory.
     """
     directory: Directory = {}
     for tag, type_, count, inline in _table(stream, layout, offset):
         size = _TYPE_SIZE.get(type_, 0) * count
-        if not 0 < size <= room or not wanted(parent, tag):
+        if not 0 < size <= byte_budget or not wanted(parent, tag):
             continue
-        room -= size
+        byte_budget -= size
         if tag in _CHILDREN.get(parent, ()):
             pointer = struct.Struct(layout.order + ("Q" if size == 8 else "I"))
             child = pointer.unpack_from(inline)[0]
-            directory[tag] = read_directory(stream, layout, child, wanted, room=room, parent=tag)
+            directory[tag] = read_directory(stream, layout, child, wanted, byte_budget=byte_budget, parent=tag)
         elif size <= len(inline):
             directory[tag] = Entry(type_, count, inline[:size])
         else:
@@ -99,50 +105,50 @@ def read_directory(
 
 
 def pack(directory: Directory, layout: Layout, base: int, pinned: Entry | None = None) -> tuple[int, bytes]:
-    """A directory with its values and children as bytes for the offset `base`, and the offset of the directory itself.
+    """Return the offset of a directory, and its bytes with values and children, for the offset `base`.
 
-    The value of `pinned`, one of the entries, is put back exactly where it lay.
+    The value of `pinned`, one of the entries, keeps its offset.
     """
     heap = _Heap(layout, base, pinned)
     return heap.place(directory), bytes(heap.data)
 
 
 class _Heap:
-    """Hands out space from `base` upwards, around the pinned value."""
+    """Allocates space from `base` upwards, around the pinned value."""
 
     def __init__(self, layout: Layout, base: int, pinned: Entry | None) -> None:
         self.layout, self.base, self.end = layout, base, base
         self.pinned = pinned
         start = 0 if pinned is None or pinned.offset is None else pinned.offset
-        self.hole = range(start, start + (0 if pinned is None else len(pinned.value)))
+        self.reserved = range(start, start + (0 if pinned is None else len(pinned.value)))
         self.data = bytearray()
 
     def place(self, directory: Directory) -> int:
         layout = self.layout
-        at = self._take(layout.count.size + layout.entry.size * len(directory) + layout.pointer.size)
-        table = self._put(at, layout.count.pack(len(directory)))
+        at = self._allocate(layout.count.size + layout.entry.size * len(directory) + layout.pointer.size)
+        table = self._write(at, layout.count.pack(len(directory)))
         for tag, item in sorted(directory.items()):
             if isinstance(item, Entry):
                 type_, count, value = item.type, item.count, item.value
             else:
                 type_, count, value = (_LONG8 if layout.big else _LONG), 1, layout.pointer.pack(self.place(item))
             if len(value) > layout.pointer.size:
-                where = self.hole.start if item is self.pinned else self._take(len(value))
-                self._put(where, value)
+                where = self.reserved.start if item is self.pinned else self._allocate(len(value))
+                self._write(where, value)
                 value = layout.pointer.pack(where)
-            table = self._put(table, layout.entry.pack(tag, type_, count, value))
-        self._put(table, bytes(layout.pointer.size))  # no directory follows: the thumbnail's would
+            table = self._write(table, layout.entry.pack(tag, type_, count, value))
+        self._write(table, bytes(layout.pointer.size))  # no next directory: it would be that of the thumbnail
         return at
 
-    def _take(self, size: int) -> int:
+    def _allocate(self, size: int) -> int:
         at = self.end + self.end % 2
-        if at < self.hole.stop and self.hole.start < at + size:
-            at = self.hole.stop + self.hole.stop % 2
+        if at < self.reserved.stop and self.reserved.start < at + size:
+            at = self.reserved.stop + self.reserved.stop % 2
         self.end = at + size
         return at
 
-    def _put(self, at: int, value: bytes) -> int:
-        """Write `value` and say where it ends."""
+    def _write(self, at: int, value: bytes) -> int:
+        """Write `value` and return the offset of its end."""
         start, stop = at - self.base, at - self.base + len(value)
         self.data.extend(bytes(max(0, stop - len(self.data))))
         self.data[start:stop] = value
@@ -153,7 +159,7 @@ def _table(stream: BinaryIO, layout: Layout, offset: int) -> list[tuple[int, int
     head = _read_at(stream, offset, layout.count.size)
     if len(head) < layout.count.size:
         return []
-    # No honest directory has more entries than there are tags.
+    # A valid directory has no more entries than there are tags.
     count = min(layout.count.unpack(head)[0], 65535)
     table = stream.read(count * layout.entry.size)
     whole = len(table) - len(table) % layout.entry.size

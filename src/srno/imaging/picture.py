@@ -1,4 +1,4 @@
-"""A picture in memory: its samples as they stood in the file, upright, and what the file said about them."""
+"""A picture in memory: upright samples with the values of the file, and its metadata."""
 
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -14,7 +14,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """Gray or RGB samples of 8 or 16 bits in the colour space of `icc`, which is sRGB where there is none."""
+    """Gray or RGB samples of 8 or 16 bits in the colour space of `icc`, or in sRGB if that is None."""
 
     colour: Samples
     """(h, w, 1) gray or (h, w, 3) RGB, not multiplied by alpha."""
@@ -23,11 +23,11 @@ class Picture:
     icc: bytes | None = None
     """Profile of `colour`: a gray one with gray samples, an RGB one with RGB samples."""
     exif: bytes | None = None
-    """A TIFF-structured block without the "Exif" prefix, cleared of what stops being true when the size changes."""
+    """A TIFF-structured block without the "Exif" prefix, without entries that depend on the size."""
     dpi: tuple[float, float] | None = None
     """Horizontal and vertical."""
     format: Format = "PNG"
-    """The format it came in."""
+    """Format of the file that it was read from."""
 
     def __post_init__(self) -> None:
         if self.colour.ndim != 3 or self.colour.shape[2] not in (1, 3) or 0 in self.colour.shape:
@@ -58,13 +58,13 @@ class Picture:
         return self.colour.shape[2] + (self.alpha is not None)
 
     def samples(self) -> Samples:
-        """(h, w, channels): colour and, where there is one, alpha as the last channel."""
+        """(h, w, channels): colour and, if there is one, alpha as the last channel."""
         if self.alpha is None:
             return np.ascontiguousarray(self.colour)
         return np.concatenate([self.colour, self.alpha[..., None]], axis=2)
 
     def with_bits(self, bits: int) -> "Picture":
-        """The same picture with 8 or 16 bits per channel, rounded to the nearest level."""
+        """Convert to 8 or 16 bits per channel, rounded to the nearest level."""
         if bits == self.bits:
             return self
         alpha = None if self.alpha is None else _rescale(self.alpha)
@@ -72,19 +72,19 @@ class Picture:
 
 
 def to_float(samples: Samples) -> Floats:
-    """Samples of 8 or 16 bits as float32 in [0, 1]."""
+    """Convert samples of 8 or 16 bits to float32 in [0, 1]."""
     return samples.astype(np.float32) / np.float32(np.iinfo(samples.dtype).max)
 
 
 def from_float(values: npt.NDArray[np.floating], bits: int) -> Samples:
-    """Values clipped to [0, 1] as samples of 8 or 16 bits, halves rounded up."""
+    """Clip values to [0, 1] and convert them to samples of 8 or 16 bits, halves rounded up."""
     dtype = np.uint16 if bits == 16 else np.uint8
-    # The cast cuts towards zero, which is the floor here.
+    # The cast truncates towards zero, which is the floor here.
     return (np.clip(values, 0, 1) * np.iinfo(dtype).max + 0.5).astype(dtype)
 
 
 def plausible_dpi(dpi: tuple[float, float] | None) -> tuple[float, float] | None:
-    """The resolution, if every format can say it; headers claim anything."""
+    """Return the resolution if every format can store it, else None: headers contain any values."""
     if dpi is None or not all(1 <= value <= 65_535 for value in dpi):
         return None
     return float(dpi[0]), float(dpi[1])

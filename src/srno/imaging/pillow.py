@@ -1,4 +1,4 @@
-"""Pillow's images as pictures and back."""
+"""Convert Pillow images to pictures and back."""
 
 import numpy as np
 from PIL import Image
@@ -6,19 +6,19 @@ from PIL import Image
 from srno.errors import SRNOError
 from srno.imaging import exif
 from srno.imaging.formats import CAPABILITIES, Format
-from srno.imaging.icc import cmyk_to_srgb, collapse, settle, srgb
+from srno.imaging.icc import cmyk_to_srgb, collapse_gray, match_profile, srgb
 from srno.imaging.picture import Picture, Samples, plausible_dpi
 
 
 def from_pillow(image: Image.Image) -> Picture:
-    """The first frame of an image of any mode that holds 8 or 16 bits per channel. Its orientation tag is ignored."""
+    """Convert the first frame of an image of any mode with 8 or 16 bits per channel; ignore its orientation tag."""
     colour, alpha = _arrays(image)
     icc = image.info.get("icc_profile")
     if image.mode == "CMYK":
         colour, icc = cmyk_to_srgb(colour, icc), srgb()
     elif image.mode in ("P", "PA"):
-        colour = collapse(colour, icc)
-    colour, icc = settle(colour, icc)
+        colour = collapse_gray(colour, icc)
+    colour, icc = match_profile(colour, icc)
     names: dict[str | None, Format] = {name: name for name in CAPABILITIES}
     return Picture(
         colour=colour,
@@ -31,7 +31,7 @@ def from_pillow(image: Image.Image) -> Picture:
 
 
 def to_pillow(picture: Picture) -> Image.Image:
-    """L, LA, RGB or RGBA of 8 bits, the most that Pillow has for every kind; profile, EXIF and resolution in `info`."""
+    """Convert to L, LA, RGB or RGBA of 8 bits (Pillow has no 16-bit colour); profile, EXIF and resolution in `info`."""
     samples = picture.with_bits(8).samples()
     image = Image.fromarray(samples[..., 0] if samples.shape[2] == 1 else samples)
     known = {"icc_profile": picture.icc, "exif": picture.exif, "dpi": picture.dpi}

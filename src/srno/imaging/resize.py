@@ -1,9 +1,9 @@
-"""Bicubic resampling, two ways: as Pillow does it, and as the MATLAB that made the benchmark sets' LR files did.
+"""Bicubic resampling as in Pillow, and as in MATLAB, which made the LR files of the benchmark sets.
 
 All arrays are (height, width) or (height, width, channels), and every size here is (height, width), rows first.
 Both use the cubic kernel with a = -1/2, widened by the factor when scaling down, and round to 8 bits after each axis.
-They differ in that Pillow cuts the kernel off at the border and takes the columns first, with fixed-point weights;
-MATLAB repeats the edge pixels and takes the rows first.
+Pillow truncates the kernel at the border and resamples the columns first, with fixed-point weights; MATLAB repeats the
+edge pixels and resamples the rows first.
 """
 
 import math
@@ -14,13 +14,13 @@ from PIL import Image
 
 
 def pillow_bicubic(image: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Pillow's own bicubic of an 8-bit gray or RGB picture: (h, w[, 3]) → (*size[, 3])."""
+    """Pillow's bicubic of an 8-bit gray or RGB picture: (h, w[, 3]) → (*size[, 3])."""
     height, width = size
     return np.array(Image.fromarray(image).resize((width, height), Image.Resampling.BICUBIC))
 
 
 def matlab_bicubic(image: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-    """MATLAB's bicubic `imresize` of an 8-bit picture, to the last digit: (h, w[, c]) → (*size[, c])."""
+    """MATLAB's bicubic `imresize` of an 8-bit picture, value for value: (h, w[, c]) → (*size[, c])."""
     rows = _round_half_up(_resample_rows(image.astype(np.float32), size[0]))
     columns = _resample_rows(rows.astype(np.float32).swapaxes(0, 1), size[1])
     return np.ascontiguousarray(_round_half_up(columns).swapaxes(0, 1))
@@ -33,9 +33,9 @@ def matlab_bicubic_float(image: NDArray[np.float32], size: tuple[int, int]) -> N
 
 
 def _resample_rows(image: NDArray[np.float32], height: int) -> NDArray[np.float32]:
-    """Resample the first axis alone: (h, …) → (height, …)."""
+    """Resample the first axis: (h, …) → (height, …)."""
     h, *rest = image.shape
-    # The kernel reaches two (widened) pixels beyond a centre inside the picture: so padded, Pillow never cuts it off.
+    # The kernel extends two (widened) pixels beyond a centre inside the picture: with this padding it is not truncated.
     padding = math.ceil(2 * max(h / height, 1)) + 1
     flat = np.pad(image.reshape(h, -1), ((padding, padding), (0, 0)), mode="edge")
     width = flat.shape[1]

@@ -1,4 +1,4 @@
-"""TIFF: 8 or 16 bits, deflated; tiles for large pictures, BigTIFF beyond 4 GB; EXIF in directories of its own."""
+"""TIFF: 8 or 16 bits, deflated; tiles for large pictures, BigTIFF beyond 4 GB; EXIF in its directories."""
 
 import io
 from typing import BinaryIO
@@ -8,15 +8,15 @@ import tifffile
 from srno.imaging import ifd
 from srno.imaging.picture import Picture
 
-_TILED_FROM = 1 << 24
-"""Pixels from which the picture is cut into tiles, so that viewers need not inflate whole rows."""
-_BIG_FROM = 2**32 - 2**25
-"""Bytes of samples from which 4-byte offsets may not do; what does not deflate grows a little."""
+_MIN_TILED_PIXELS = 1 << 24
+"""Pixels from which a picture is tiled, so that viewers need not inflate whole rows."""
+_MAX_CLASSIC_BYTES = 2**32 - 2**25
+"""Bytes of samples above which 4-byte offsets may not suffice; incompressible data grows a little."""
 
 
 def needs_big(width: int, height: int, channels: int, bits: int) -> bool:
-    """Whether such a picture needs BigTIFF's 8-byte offsets."""
-    return width * height * channels * bits // 8 > _BIG_FROM
+    """Whether a picture of this size needs BigTIFF's 8-byte offsets."""
+    return width * height * channels * bits // 8 > _MAX_CLASSIC_BYTES
 
 
 def write_tiff(picture: Picture, stream: BinaryIO, *, big: bool) -> None:
@@ -27,13 +27,13 @@ def write_tiff(picture: Picture, stream: BinaryIO, *, big: bool) -> None:
     tifffile.imwrite(
         stream,
         samples[..., 0] if samples.shape[2] == 1 else samples,
-        # EXIF values move over as they are, so the file takes their byte order.
+        # EXIF values are copied unchanged, so the file uses their byte order.
         byteorder="<" if exif is None else exif[0].order,
         bigtiff=big,
         photometric="minisblack" if picture.colour.shape[2] == 1 else "rgb",
         planarconfig="contig" if samples.shape[2] > 1 else None,
         extrasamples=None if picture.alpha is None else ["unassalpha"],
-        tile=(512, 512) if width * height >= _TILED_FROM else None,
+        tile=(512, 512) if width * height >= _MIN_TILED_PIXELS else None,
         compression="zlib",
         predictor=True,
         iccprofile=picture.icc,
@@ -45,16 +45,16 @@ def write_tiff(picture: Picture, stream: BinaryIO, *, big: bool) -> None:
     if exif is not None and picture.exif is not None:
         layout, offset = exif
         block = io.BytesIO(picture.exif)
-        _graft(stream, ifd.read_directory(block, layout, offset, _everything, room=len(picture.exif)))
+        _add_entries(stream, ifd.read_directory(block, layout, offset, _want_all, byte_budget=len(picture.exif)))
 
 
-def _graft(stream: BinaryIO, exif: ifd.Directory) -> None:
-    """Give a finished file a first directory that also has the entries of `exif`; it stands at the end of the file."""
+def _add_entries(stream: BinaryIO, exif: ifd.Directory) -> None:
+    """Replace the first directory of a finished file by one at the end that also has the entries of `exif`."""
     header = ifd.read_header(stream)
     assert header is not None
     layout, offset = header
     end = stream.seek(0, io.SEEK_END)
-    own = ifd.read_directory(stream, layout, offset, _everything, room=end)
+    own = ifd.read_directory(stream, layout, offset, _want_all, byte_budget=end)
     at, packed = ifd.pack({**exif, **own}, layout, end)
     stream.seek(end)
     stream.write(packed)
@@ -62,5 +62,5 @@ def _graft(stream: BinaryIO, exif: ifd.Directory) -> None:
     stream.write(layout.pointer.pack(at))
 
 
-def _everything(_parent: int, _tag: int) -> bool:
+def _want_all(_parent: int, _tag: int) -> bool:
     return True

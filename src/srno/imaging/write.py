@@ -1,4 +1,4 @@
-"""Pictures as files: whole or not at all."""
+"""Write pictures to files, atomically."""
 
 import io
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from PIL import Image
 from srno.errors import SRNOError
 from srno.files import replacing
 from srno.imaging.alpha import flatten
-from srno.imaging.exif import PREFIX
+from srno.imaging.exif import EXIF_PREFIX
 from srno.imaging.formats import CAPABILITIES, Capability, Format, check_limits
 from srno.imaging.icc import to_srgb
 from srno.imaging.picture import Picture
@@ -19,44 +19,44 @@ from srno.imaging.pillow import to_pillow
 from srno.imaging.png import write_png
 from srno.imaging.tiff import needs_big, write_tiff
 
-QUALITY = 95
-"""Of JPEG, WebP and AVIF unless asked otherwise."""
+DEFAULT_QUALITY = 95
+"""Of JPEG, WebP and AVIF."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What became of a picture."""
+    """The result of writing a picture."""
 
     notes: tuple[str, ...]
-    """One line per thing that the format could not hold."""
+    """One line for everything that the format could not store."""
 
 
 def write(
     picture: Picture,
     target: Path | BinaryIO,
     *,
-    format: Format,  # noqa: A002 — the word everyone looks for
+    format: Format,  # noqa: A002 — the usual name
     quality: int | None = None,
     metadata: bool = True,
 ) -> Written:
     """Write a picture to a path or a stream.
 
-    A path gets its file at once or not at all, whatever happens in between. `quality` 1 … 100 matters to JPEG, AVIF and
-    WebP, which is lossless at 100. Without `metadata` EXIF, resolution and profile are dropped, and the colours of a
-    profile other than sRGB are converted so that they look the same.
+    A file is written atomically. `quality` 1 … 100 applies to JPEG, AVIF and WebP, which is lossless at 100. Without
+    `metadata` EXIF, resolution and profile are dropped, and the colours of a profile other than sRGB are converted so
+    that they look the same.
     """
     if format not in CAPABILITIES:
-        raise SRNOError(f"format {format!r} is unknown; these are written: {', '.join(CAPABILITIES)}")
+        raise SRNOError(f"format {format!r} is unknown; choose from {', '.join(CAPABILITIES)}")
     if quality is not None and not 1 <= quality <= 100:
         raise SRNOError(f"quality {quality} is not between 1 and 100")
     check_limits(format, *picture.size, picture.channels, picture.bits)
     picture, notes = adapt(picture, format, metadata=metadata)
     if isinstance(target, Path):
-        notes += _write_file(picture, format, QUALITY if quality is None else quality, target)
+        notes += _write_file(picture, format, DEFAULT_QUALITY if quality is None else quality, target)
     else:
         # A pipe cannot seek, which TIFF needs.
         buffer = io.BytesIO()
-        notes += _encode(picture, format, QUALITY if quality is None else quality, buffer)
+        notes += _encode(picture, format, DEFAULT_QUALITY if quality is None else quality, buffer)
         target.write(buffer.getbuffer())
     return Written(notes)
 
@@ -72,15 +72,15 @@ def _write_file(picture: Picture, kind: Format, quality: int, path: Path) -> tup
 
 
 def adapt(picture: Picture, target: Format, *, metadata: bool) -> tuple[Picture, tuple[str, ...]]:
-    """The picture as `target` can hold it, and one note per thing that was lost.
+    """Reduce a picture to what `target` can store; return it with one note per loss.
 
-    Where the profile cannot stay, the colours are converted to sRGB, so that they look the same.
+    If the profile is dropped, the colours are converted to sRGB, so that they look the same.
     """
     capability = CAPABILITIES[target]
     notes: list[str] = []
     if not metadata:
         picture = replace(picture, exif=None, dpi=None)
-    if picture.icc is not None and not (metadata and _holds(capability, picture)):
+    if picture.icc is not None and not (metadata and _stores_profile(capability, picture)):
         colour = to_srgb(picture.colour, picture.icc)
         if colour is not picture.colour:
             notes.append("colours converted to sRGB, since the profile is left out")
@@ -89,7 +89,7 @@ def adapt(picture: Picture, target: Format, *, metadata: bool) -> tuple[Picture,
         notes.append(f"EXIF left out: {target} cannot hold {'so much' if capability.exif else 'any'}")
         picture = replace(picture, exif=None)
     if picture.alpha is not None and not capability.alpha:
-        notes.append(f"laid on white: {target} cannot hold alpha")
+        notes.append(f"flattened onto white: {target} cannot hold alpha")
         picture = replace(picture, colour=flatten(picture.colour, picture.alpha), alpha=None)
     if picture.bits not in capability.bits:
         notes.append(f"rounded to 8 bits per channel: {target} cannot hold {picture.bits}")
@@ -97,8 +97,8 @@ def adapt(picture: Picture, target: Format, *, metadata: bool) -> tuple[Picture,
     return picture, tuple(notes)
 
 
-def _holds(capability: Capability, picture: Picture) -> bool:
-    """Whether the picture's profile fits the samples that will be written."""
+def _stores_profile(capability: Capability, picture: Picture) -> bool:
+    """Whether the format can store the picture's profile."""
     return capability.icc and (capability.gray or picture.colour.shape[2] == 3)
 
 
@@ -108,7 +108,7 @@ def _exif_max(target: Format) -> int:
 
 
 def _encode(picture: Picture, kind: Format, quality: int, stream: BinaryIO) -> tuple[str, ...]:
-    """Write a picture that fits the format; the notes are the encoder's."""
+    """Write a picture that fits the format; return the notes of the encoder."""
     if kind == "PNG":
         write_png(picture, stream)
         return ()
@@ -116,7 +116,7 @@ def _encode(picture: Picture, kind: Format, quality: int, stream: BinaryIO) -> t
         write_tiff(picture, stream, big=needs_big(*picture.size, picture.channels, picture.bits))
         return ()
     image, options, notes = _palette(picture) if kind == "GIF" else (to_pillow(picture), {}, ())
-    # Pillow writes straight to a file's number where there is one, and does not notice a disk that fills up.
+    # Pillow writes directly to the descriptor of a file, and does not report a full disk.
     buffer = io.BytesIO()
     image.save(buffer, kind, **_options(picture, kind, quality), **options)
     stream.write(buffer.getbuffer())
@@ -124,14 +124,14 @@ def _encode(picture: Picture, kind: Format, quality: int, stream: BinaryIO) -> t
 
 
 def _options(picture: Picture, kind: Format, quality: int) -> dict[str, object]:
-    """What Pillow's encoder is told."""
+    """Return the options of Pillow's encoder."""
     options: dict[str, object] = {}
     if picture.dpi is not None:
         options["dpi"] = picture.dpi
     if picture.icc is not None:
         options["icc_profile"] = picture.icc
     if picture.exif is not None:
-        options["exif"] = PREFIX + picture.exif
+        options["exif"] = EXIF_PREFIX + picture.exif
     if kind in ("BMP", "GIF"):
         return options
     options["quality"] = quality
@@ -143,17 +143,17 @@ def _options(picture: Picture, kind: Format, quality: int) -> dict[str, object]:
 
 
 def _palette(picture: Picture) -> tuple[Image.Image, dict[str, int], tuple[str, ...]]:
-    """At most 256 colours; where there is alpha, one of them stands for what is less than half opaque."""
+    """Reduce to at most 256 colours; with alpha, one of them marks pixels that are less than half opaque."""
     notes: list[str] = []
-    room = 256 if picture.alpha is None else 255
+    max_colours = 256 if picture.alpha is None else 255
     image = to_pillow(Picture(colour=picture.colour))
-    if image.getcolors(room) is None:
-        notes.append(f"colours reduced to {room}: GIF cannot hold more")
-    image = image.convert("RGB").quantize(room)
+    if image.getcolors(max_colours) is None:
+        notes.append(f"colours reduced to {max_colours}: GIF cannot hold more")
+    image = image.convert("RGB").quantize(max_colours)
     if picture.alpha is None:
         return image, {}, tuple(notes)
     if not np.isin(picture.alpha, (0, 255)).all():
-        notes.append("alpha cut to on or off: GIF cannot hold more")
-    cut = Image.fromarray(np.where(picture.alpha < 128, np.uint8(room), np.asarray(image)))
-    cut.putpalette(image.getpalette() or [])
-    return cut, {"transparency": room}, tuple(notes)
+        notes.append("alpha reduced to on or off: GIF cannot hold more")
+    indexed = Image.fromarray(np.where(picture.alpha < 128, np.uint8(max_colours), np.asarray(image)))
+    indexed.putpalette(image.getpalette() or [])
+    return indexed, {"transparency": max_colours}, tuple(notes)

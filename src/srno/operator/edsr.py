@@ -30,7 +30,7 @@ class EDSR(nn.Module):
         self.radius = 2 * config.blocks + 2
         """Pixels beyond a window that its features depend on: one for each 3×3 convolution in a row."""
         self.live_channels = 6 * channels
-        """Channels alive at once in the forward, with a margin for the convolutions' own copies."""
+        """Channels in memory at once in the forward pass, with a margin for the convolutions' copies."""
 
     def forward(self, image: Tensor) -> Tensor:
         shallow = self.head(image)

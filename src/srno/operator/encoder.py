@@ -1,44 +1,44 @@
-"""What an encoder is: any module from pictures (B, 3, h, w) to features (B, channels, h, w) that names two numbers."""
+"""Encoders: modules from pictures (B, 3, h, w) to features (B, channels, h, w), with `channels` and `radius`."""
 
 from typing import cast
 
 from torch import Tensor, nn
 
-from srno.config import EDSRConfig, EncoderConfig, OwnEncoderConfig, RDNConfig
+from srno.config import CustomEncoderConfig, EDSRConfig, EncoderConfig, RDNConfig
 from srno.errors import SRNOError
 from srno.operator.edsr import EDSR
 from srno.operator.rdn import RDN
 
 
 class MissingEncoder(nn.Module):
-    """Stands for an encoder of the user's own that was not given: its sizes are known, its weights are not."""
+    """Placeholder for a custom encoder that was not passed: its sizes are known, its weights are not."""
 
-    def __init__(self, config: OwnEncoderConfig) -> None:
+    def __init__(self, config: CustomEncoderConfig) -> None:
         super().__init__()
         self.channels, self.radius, self.module = config.channels, config.radius, config.module
 
     def forward(self, image: Tensor) -> Tensor:  # noqa: ARG002
-        raise SRNOError(missing(self.module))
+        raise SRNOError(missing_encoder_message(self.module))
 
 
 def make_encoder(config: EncoderConfig) -> nn.Module:
-    """The encoder that a config describes, with fresh weights."""
+    """Build the encoder that a config describes, with fresh weights."""
     match config:
         case EDSRConfig():
             return EDSR(config)
         case RDNConfig():
             return RDN(config)
-        case OwnEncoderConfig():
+        case CustomEncoderConfig():
             return MissingEncoder(config)
 
 
-def missing(module: str) -> str:
-    """What to do about a model whose encoder is the user's own."""
-    return f"this model has an encoder of its own, {module}; make one and give it as encoder="
+def missing_encoder_message(module: str) -> str:
+    """Error message for a model that needs a custom encoder."""
+    return f"this model has a custom encoder, {module}; create an instance and pass it as encoder="
 
 
-def describe_encoder(encoder: nn.Module) -> OwnEncoderConfig:
-    """The config of a user's own encoder: its class, `channels` and `radius`."""
+def describe_encoder(encoder: nn.Module) -> CustomEncoderConfig:
+    """Return the config of a custom encoder: its class, `channels` and `radius`."""
     kind = type(encoder)
     numbers: dict[str, int] = {}
     for name in ("channels", "radius"):
@@ -49,11 +49,11 @@ def describe_encoder(encoder: nn.Module) -> OwnEncoderConfig:
                 "width of its features, and radius, how many pixels beyond a window its features depend on"
             )
         numbers[name] = value
-    return OwnEncoderConfig(module=f"{kind.__module__}:{kind.__qualname__}", **numbers)
+    return CustomEncoderConfig(module=f"{kind.__module__}:{kind.__qualname__}", **numbers)
 
 
 def radius(encoder: nn.Module) -> int:
-    """Pixels beyond a window that its features depend on."""
+    """Pixels beyond a window that the features of the window depend on."""
     return cast(int, encoder.radius)
 
 
@@ -63,5 +63,5 @@ def channels(encoder: nn.Module) -> int:
 
 
 def live_channels(encoder: nn.Module) -> int:
-    """Channels that are alive at once in its forward, with a margin for the convolutions' own copies."""
+    """Channels in memory at once in the forward pass, with a margin for the convolutions' copies."""
     return cast(int, getattr(encoder, "live_channels", 8 * channels(encoder)))

@@ -1,7 +1,7 @@
 """The operator's algebra, rearranged: the same function with fewer products, for training and for inference.
 
-With the integral M known, everything before the first gelu of a Galerkin layer is linear in z, so q is never formed;
-the mean in the head norm is linear too and goes into the weights; and its γ and β act on M, not on every point.
+With the integral M known, everything before the first gelu of a Galerkin layer is linear in z, so q is not computed;
+the mean in the head norm is linear too and is folded into the weights; and its γ and β act on M, not on every point.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Moments:
 
 
 def centred_key_value(layer: GalerkinLayer) -> tuple[Tensor, Tensor]:
-    """Weight (2·d_z, d_z) and bias (2·d_z) of k and v with each head's mean taken out."""
+    """Weight (2·d_z, d_z) and bias (2·d_z) of k and v with each head's mean subtracted."""
     weights = [_centre(linear.weight, layer.heads) for linear in (layer.key, layer.value)]
     biases = [_centre(linear.bias, layer.heads) for linear in (layer.key, layer.value)]
     return torch.cat(weights), torch.cat(biases)
@@ -58,7 +58,7 @@ def sum_up(unit: Tensor) -> Moments:
 
 
 def integral(layer: GalerkinLayer, sums: Moments, n: int) -> Tensor:
-    """M (B, heads, width, width), with the head norms' γ and β put back."""
+    """M (B, heads, width, width), with the head norms' γ and β applied."""
     outer = _affine(layer.key_norm, sums.k / n).unsqueeze(-1) * layer.value_norm.bias.unsqueeze(-2)
     inner = layer.key_norm.bias.unsqueeze(-1) * (layer.value_norm.weight * sums.v / n).unsqueeze(-2)
     scaled = layer.key_norm.weight.unsqueeze(-1) * (sums.kv / n) * layer.value_norm.weight.unsqueeze(-2)
@@ -72,10 +72,10 @@ def _affine(norm: HeadNorm, a: Tensor) -> Tensor:
 def first_map(layer: GalerkinLayer, M: Tensor) -> tuple[Tensor, Tensor]:
     """W₁·(q·M + z) as one affine map of z: weights (B, d_z, d_z) and biases (B, d_z)."""
     query = layer.query.weight.to(M.dtype).reshape(layer.heads, -1, layer.query.in_features)
-    through = torch.einsum("bhij,hid->bhjd", M, query).flatten(1, 2)
+    query_map = torch.einsum("bhij,hid->bhjd", M, query).flatten(1, 2)
     shift = torch.einsum("bhij,hi->bhj", M, layer.query.bias.to(M.dtype).reshape(layer.heads, -1)).flatten(1)
     W1 = layer.W1.weight.to(M.dtype)
-    return W1 + W1 @ through, layer.W1.bias + shift @ W1.T
+    return W1 + W1 @ query_map, layer.W1.bias + shift @ W1.T
 
 
 def galerkin(layer: GalerkinLayer, z: Tensor) -> Tensor:
@@ -91,10 +91,10 @@ class UnitMoments(torch.autograd.Function):
     """z (B, n, d_z) to Σ k̂ᵀv̂ (B, heads, width, width), Σ k̂ and Σ v̂ (B, heads, width), in fp32 or better.
 
     The weight (2·d_z, d_z) and bias (2·d_z) are those of k and v, without the mean of each head; k̂ and v̂ have
-    unit variance within it. Only their sums leave this function.
+    unit variance within it. Only their sums are returned.
 
-    The gradient is written out: left to autograd it takes a dozen passes over arrays twice the size of z, most of them
-    for the norm; by hand and with the points innermost there are five.
+    The gradient is written by hand: autograd takes a dozen passes over arrays twice the size of z, most of them for
+    the norm; this version, with the points innermost, takes five.
     """
 
     @staticmethod
@@ -120,9 +120,9 @@ class UnitMoments(torch.autograd.Function):
         g = torch.empty_like(unit)  # first with respect to k̂ and v̂, then in place to k and v
         torch.baddbmm(g_k.unsqueeze(2), g_kv, unit[1], out=g[0])
         torch.baddbmm(g_v.unsqueeze(2), g_kv.transpose(1, 2), unit[0], out=g[1])
-        along = (g * unit).sum(2, keepdim=True, dtype=std.dtype)
-        along *= (std + EPSILON) / (std.clamp(min=1e-30) * (unit.shape[2] - 1))  # where std is 0, so is the sum
-        g.addcmul_(unit, along.to(g.dtype), value=-1).mul_((std + EPSILON).reciprocal_().to(g.dtype))
+        radial = (g * unit).sum(2, keepdim=True, dtype=std.dtype)
+        radial *= (std + EPSILON) / (std.clamp(min=1e-30) * (unit.shape[2] - 1))  # where std is 0, so is the sum
+        g.addcmul_(unit, radial.to(g.dtype), value=-1).mul_((std + EPSILON).reciprocal_().to(g.dtype))
         k, v = g.view(2, batch, d_z, n)
         W_k, W_v = (W.expand(batch, -1, -1) for W in weight.chunk(2))
         g_z = torch.bmm(k.transpose(1, 2), W_k).baddbmm_(v.transpose(1, 2), W_v)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-SHIFT = 1e-6
-"""Queries on a pixel border go to the upper pixel; smaller than any pixel, larger than fp32 rounding."""
+BORDER_SHIFT = 1e-6
+"""Assigns queries on a pixel border to the upper pixel; smaller than any pixel, larger than fp32 rounding."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Neighbours:
     delta: Tensor
     """(..., 2) signed distance x - x̂ in half pixels."""
     share: Tensor
-    """(..., 2) weight of each: the other one's distance over the sum of both, ½ where both are zero."""
+    """(..., 2) weight of each: the other one's distance over the sum of both, ½ if both are zero."""
 
 
 def pixel_centres(n: int, *, device: torch.device | str | None = None, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -40,7 +40,7 @@ def cell_of(scale_y: float, scale_x: float, *, batch: int = 1, device: torch.dev
 
 
 def nearest_pixel(x: Tensor, n: int) -> Tensor:
-    """Index of the pixel that holds each coordinate, clamped to the picture."""
+    """Index of the pixel that contains each coordinate, clamped to the picture."""
     return torch.floor((x + 1) * (n / 2)).long().clamp(0, n - 1)
 
 
@@ -51,8 +51,8 @@ def offset(x: Tensor, index: Tensor, n: int) -> Tensor:
 
 def neighbours(x: Tensor, n: int) -> Neighbours:
     """The two pixels beside each coordinate of one axis."""
-    moved = x.unsqueeze(-1) + (x.new_tensor([-1.0, 1.0]) / n + SHIFT)
-    index = nearest_pixel(moved.clamp(-1 + SHIFT, 1 - SHIFT), n)
+    moved = x.unsqueeze(-1) + (x.new_tensor([-1.0, 1.0]) / n + BORDER_SHIFT)
+    index = nearest_pixel(moved.clamp(-1 + BORDER_SHIFT, 1 - BORDER_SHIFT), n)
     delta = offset(x.unsqueeze(-1), index, n)
     distance = delta.abs()
     total = distance.sum(-1, keepdim=True)

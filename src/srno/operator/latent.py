@@ -1,7 +1,7 @@
-"""z on a grid of points, chunk by chunk, with the lifting's products done at the picture's own size.
+"""z on a grid of points, computed in chunks, with the lifting's products at the resolution of the input picture.
 
 The lifting is linear, so each neighbour's features are projected once per picture pixel and then gathered; and Ω is a
-product, so what depends on the row alone or on the column alone is computed once for each.
+product, so terms that depend only on the row or only on the column are computed once for each.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from srno.operator.sampling import Chunk, GridDecoder
 
 @dataclass(frozen=True)
 class AxisWeights:
-    """One axis of a lifting at n pixels: S picture pixels for each, and a summand that depends on this axis alone."""
+    """One axis of a lifting at n pixels: S picture pixels for each, and a summand that depends only on this axis."""
 
     index: Tensor
     """(n, S) pixels of the picture."""
@@ -38,10 +38,10 @@ class Latent:
     x: AxisWeights
 
     def chunks(self, points: int, strip: int) -> Iterator[tuple[Chunk, Tensor]]:
-        """All output pixels from top to bottom, each chunk with its z_0 (points, d_z).
+        """Yield all output pixels from top to bottom, each chunk with its z_0 (points, d_z).
 
-        At most `strip` rows of the picture are projected at once. The caller may overwrite z_0, and the next chunk
-        does: to allocate it again for each chunk costs more than the arithmetic on it.
+        At most `strip` rows of the picture are projected at once. The caller may overwrite z_0. The next chunk reuses
+        its memory: allocating it for each chunk costs more than the arithmetic on it.
         """
         width = self.x.index.shape[0]
         rows = min(max(1, points // width), self.y.index.shape[0])
@@ -80,7 +80,7 @@ class Latent:
         return projected.reshape(last - first, self.features.shape[1], stencil, stencil, -1)
 
     def _combine_rows(self, projected: Tensor, start: int, stop: int, first: int, out: list[Tensor]) -> Tensor:
-        """Sum over the stencil's rows at the picture's own columns → (output rows, w·S, d_z)."""
+        """Sum over the stencil's rows at the columns of the picture → (output rows, w·S, d_z)."""
         index = self.y.index[start:stop] - first
         share = self.y.share[start:stop].reshape(stop - start, -1, 1, 1, 1)
         combined, other = (buffer[: stop - start] for buffer in out)
@@ -89,7 +89,7 @@ class Latent:
         for i in range(1, index.shape[1]):
             torch.index_select(projected[:, :, i], 0, index[:, i], out=other)
             combined.addcmul_(other, share[:, i])
-        # the columns' weights sum to one, so what is added here arrives once at every output pixel of the row
+        # the columns' weights sum to one, so this summand is added exactly once to every output pixel of the row
         combined.add_(self.y.summand[start:stop].reshape(stop - start, 1, 1, -1))
         return combined.flatten(1, 2)
 
@@ -110,7 +110,7 @@ class Latent:
 
 
 class Workspace:
-    """Memory for one chunk's products, reused for the next: to allocate it again costs more than the arithmetic."""
+    """Memory for one chunk's products, reused for the next: allocating it again costs more than the arithmetic."""
 
     def __init__(self, like: Tensor) -> None:
         self.like = like
@@ -125,12 +125,12 @@ class Workspace:
 
 
 def gelu_(a: Tensor) -> Tensor:
-    """In place; torch has this under its operators only."""
+    """Apply gelu in place; torch has this only under torch.ops."""
     return torch.ops.aten.gelu_(a)
 
 
 class LatentGrid(GridDecoder):
-    """SRNO's decoder on a grid: z_0 by the lifting, RGB by the projection and the bilinear skip."""
+    """SRNO's decoder on a grid: z_0 from the lifting, RGB from the projection and the bilinear skip."""
 
     def __init__(self, latent: Latent, projection: Projection, skip: GridSkip) -> None:
         self.latent, self.skip = latent, skip

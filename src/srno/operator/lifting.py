@@ -7,11 +7,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from srno.config import SRNOConfig
-from srno.operator.grid import SHIFT, nearest_pixel, neighbours, offset
+from srno.operator.grid import BORDER_SHIFT, nearest_pixel, neighbours, offset
 from srno.operator.latent import AxisWeights, Latent
 from srno.operator.sampling import Sampling
 
-FREQUENCIES = 5
+POSITION_OCTAVES = 5
 """Octaves of the position embedding in the nearest-neighbour variant."""
 
 
@@ -23,7 +23,7 @@ def pick(features: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 
 
 class InterpolationFreeLifting(nn.Module):
-    """One linear map of [δ_1..δ_4, s_1·E(x̂_1)..s_4·E(x̂_4), c]: weighted neighbours side by side, never summed."""
+    """One linear map of [δ_1..δ_4, s_1·E(x̂_1)..s_4·E(x̂_4), c]: weighted neighbours are concatenated, not summed."""
 
     def __init__(self, config: SRNOConfig) -> None:
         super().__init__()
@@ -79,12 +79,12 @@ class NearestLifting(nn.Module):
 
     def __init__(self, config: SRNOConfig) -> None:
         super().__init__()
-        self.linear = nn.Linear(config.encoder.channels + 4 * FREQUENCIES + 2, config.d_z)
+        self.linear = nn.Linear(config.encoder.channels + 4 * POSITION_OCTAVES + 2, config.d_z)
 
     def forward(self, features: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
         """features (B, C, h, w), coords (B, n, 2), cell (B, 2) → z_0 (B, n, d_z)."""
-        rows = nearest_pixel(coords[..., 0] + SHIFT, features.shape[-2])
-        columns = nearest_pixel(coords[..., 1] + SHIFT, features.shape[-1])
+        rows = nearest_pixel(coords[..., 0] + BORDER_SHIFT, features.shape[-2])
+        columns = nearest_pixel(coords[..., 1] + BORDER_SHIFT, features.shape[-1])
         delta = torch.stack(
             [
                 offset(coords[..., 0], rows, features.shape[-2]),
@@ -104,7 +104,7 @@ class NearestLifting(nn.Module):
         """z_0 of features (h, w, C) on a grid; cell is (1, 2)."""
         weight, channels = self.linear.weight, features.shape[-1]
         constant = cell[0].to(weight.dtype) @ weight[:, -2:].T + self.linear.bias
-        embedding = weight[:, channels:-2].reshape(-1, 2 * FREQUENCIES, 2)
+        embedding = weight[:, channels:-2].reshape(-1, 2 * POSITION_OCTAVES, 2)
         y, x = sampling.axis(0, features.device), sampling.axis(1, features.device)
         return Latent(
             features,
@@ -115,8 +115,8 @@ class NearestLifting(nn.Module):
 
 
 def position_embedding(delta: Tensor) -> Tensor:
-    """(..., 2) offsets to (..., 4·FREQUENCIES): all sines, then all cosines, octave by octave, each (y, x)."""
-    octaves = pi * 2.0 ** torch.arange(FREQUENCIES, device=delta.device, dtype=delta.dtype)
+    """(..., 2) offsets to (..., 4·POSITION_OCTAVES): all sines, then all cosines, octave by octave, each (y, x)."""
+    octaves = pi * 2.0 ** torch.arange(POSITION_OCTAVES, device=delta.device, dtype=delta.dtype)
     angle = (octaves.unsqueeze(-1) * delta.unsqueeze(-2)).flatten(-2)
     return torch.cat([angle.sin(), angle.cos()], dim=-1)
 
@@ -129,7 +129,7 @@ def _between(coords: Tensor, n: int, weight: Tensor, constant: Tensor) -> AxisWe
 
 
 def _nearest(coords: Tensor, n: int, weight: Tensor, constant: Tensor) -> AxisWeights:
-    """One neighbour on each axis; weight (d_z, 2·FREQUENCIES) is that of its position embedding."""
-    index = nearest_pixel(coords + SHIFT, n)
+    """One neighbour on each axis; weight (d_z, 2·POSITION_OCTAVES) is that of its position embedding."""
+    index = nearest_pixel(coords + BORDER_SHIFT, n)
     embedded = position_embedding(offset(coords, index, n).unsqueeze(-1)).to(weight.dtype)
     return AxisWeights(index.unsqueeze(-1), torch.ones_like(embedded[:, :1]), embedded @ weight.T + constant)

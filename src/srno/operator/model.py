@@ -1,4 +1,4 @@
-"""What every arbitrary-scale model here is: an encoder, and a decoder that gives RGB at coordinates."""
+"""Base class of all arbitrary-scale models: an encoder, and a decoder that returns RGB at coordinates."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -12,15 +12,15 @@ from srno.config import ModelConfig
 from srno.errors import SRNOError
 from srno.operator.galerkin import GalerkinLayer
 from srno.operator.grid import cell_of, make_grid
-from srno.operator.sampling import LARGEST_SCALE, GridDecoder, PointwiseGrid, Sampling
+from srno.operator.sampling import LARGEST_TRAINING_SCALE, GridDecoder, PointwiseGrid, Sampling
 
-Answer: TypeAlias = Callable[[Tensor], Tensor]
+PointDecoder: TypeAlias = Callable[[Tensor], Tensor]
 """coords (B, n, 2) → RGB (B, n, 3)"""
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a decoder holds in memory, in numbers of values."""
+    """Memory that a decoder needs, in numbers of values."""
 
     point: int
     """Per output point of a chunk, at once."""
@@ -42,12 +42,12 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def decode(self, features: Tensor, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
-        """The decoder's equations as they stand.
+        """Evaluate the decoder's equations directly, as in the paper.
 
         features (B, C, h, w), image (B, 3, h, w), coords (B, n, 2), cell (B, 2) → RGB (B, n, 3).
         """
 
-    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> Answer:
+    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> PointDecoder:
         """Return coords ↦ decode(features, image, coords, cell), with fewer products and differentiable."""
         return lambda coords: self.decode(features, image, coords, cell)
 
@@ -61,7 +61,7 @@ class Model(nn.Module, ABC):
     ) -> Tensor:
         """Evaluate a batch of pictures at points, or on the pixel grid of a size.
 
-        image (B, 3, h, w) in [-1, 1]. With `size` = (H, W) → (B, 3, H, W), the cell held at that of ×4 beyond ×4.
+        image (B, 3, h, w) in [-1, 1]. With `size` = (H, W) → (B, 3, H, W), the cell clamped to that of ×4 beyond ×4.
         With coords (B, ..., 2) in [-1, 1] as (y, x) and cell (B, 2) = (2/r_y, 2/r_x) → (B, ..., 3). The kernel
         integrals are means over exactly these points. Batched and differentiable; memory grows with the points, so
         for large pictures use `srno.lift`.
@@ -76,10 +76,10 @@ class Model(nn.Module, ABC):
                 raise SRNOError("size together with coords or cell: give size for a whole picture, or coords and cell")
             return self._forward_grid(image, size)
         coords, cell = _check_query(image, coords, cell)
-        return self._at(image, coords.flatten(1, -2), cell).reshape(*coords.shape[:-1], 3)
+        return self._evaluate(image, coords.flatten(1, -2), cell).reshape(*coords.shape[:-1], 3)
 
     def reference(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
-        """The same as forward(image, coords, cell) by the equations as they stand: the oracle of the tests."""
+        """The same as forward(image, coords, cell), directly from the equations: the reference of the tests."""
         coords, cell = _check_query(image, coords, cell)
         rgb = self.decode(self.encoder(image), image, coords.flatten(1, -2), cell)
         return rgb.reshape(*coords.shape[:-1], 3)
@@ -91,29 +91,29 @@ class Model(nn.Module, ABC):
         lr = (image.shape[-2], image.shape[-1])
         grid = make_grid(*size, device=image.device).reshape(1, -1, 2).expand(len(image), -1, -1)
         cell = cell_of(size[0] / lr[0], size[1] / lr[1], batch=len(image), device=image.device)
-        rgb = self._at(image, *self.clip_cell(grid, cell, lr))
+        rgb = self._evaluate(image, *self.clip_cell(grid, cell, lr))
         return rgb.transpose(1, 2).unflatten(-1, size)
 
-    def _at(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
+    def _evaluate(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
         features = self.encoder(image.contiguous(memory_format=torch.channels_last))
         return self.prepare(features, image, cell)(coords)
 
     def clip_cell(self, coords: Tensor, cell: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the query with its cell held at that of ×4 where it is smaller: coordinates and cell to evaluate.
+        """Return the query with its cell clamped to at least that of ×4: coordinates and cell to evaluate.
 
-        coords (B, n, 2) and the true cell (B, 2) on a picture of `size` (h, w). A model that also measures with
-        the cell, as Meta-SR does, moves the coordinates to compensate; all others leave them as they are.
+        coords (B, n, 2) and the true cell (B, 2) on a picture of `size` (h, w). A model that also computes positions
+        from the cell, such as Meta-SR, moves the coordinates to compensate; all others return them unchanged.
         """
-        return coords, cell.clamp(min=2 / LARGEST_SCALE)
+        return coords, cell.clamp(min=2 / LARGEST_TRAINING_SCALE)
 
-    # What a field needs of a model. The defaults serve every decoder that looks at one point at a time.
+    # Used by `Field`. The defaults suit every decoder that evaluates one point at a time.
 
     def kernel_layers(self) -> list[GalerkinLayer]:
         """Layers with a kernel integral over the whole picture; none for a pointwise decoder."""
         return []
 
     def on_grid(self, features: Tensor, image: Tensor, sampling: Sampling, *, cell_clip: bool) -> GridDecoder:
-        """Decoder of one picture on one grid: features (h, w, C), image (1, 3, h, w)."""
+        """Return the decoder of one picture on one grid: features (h, w, C), image (1, 3, h, w)."""
         true_cell = sampling.cell(clip=False, device=image.device)
         cell = sampling.cell(clip=cell_clip, device=image.device)
         answer = self.prepare(features.permute(2, 0, 1).unsqueeze(0), image, cell)
@@ -159,5 +159,5 @@ def _check_query(image: Tensor, coords: Tensor | None, cell: Tensor | None) -> t
     if cell.shape != (batch, 2):
         raise SRNOError(f"cell has shape {tuple(cell.shape)}; it must be ({batch}, 2), one (2/r_y, 2/r_x) each")
     if coords.dtype not in (torch.float32, torch.float64):
-        raise SRNOError(f"coords are {coords.dtype}; below float32 neighbouring pixels cannot be told apart")
+        raise SRNOError(f"coords are {coords.dtype}; below float32 neighbouring pixels cannot be distinguished")
     return coords, cell

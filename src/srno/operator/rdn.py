@@ -7,7 +7,7 @@ from srno.config import RDNConfig
 
 
 class ResidualDenseBlock(nn.Module):
-    """Each convolution sees all earlier ones; a 1×1 convolution fuses them; the input is added."""
+    """Each convolution reads the outputs of all earlier ones; a 1×1 convolution fuses them; the input is added."""
 
     def __init__(self, config: RDNConfig) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class RDN(nn.Module):
         """Pixels beyond a window that its features depend on: one for each 3×3 convolution in a row."""
         dense = channels + config.layers * config.growth
         self.live_channels = config.blocks * channels + 2 * dense + 4 * channels
-        """Channels alive at once in the forward, with a margin for the convolutions' own copies."""
+        """Channels in memory at once in the forward pass, with a margin for the convolutions' copies."""
 
     def forward(self, image: Tensor) -> Tensor:
         shallow = self.shallow1(image)

@@ -1,4 +1,4 @@
-"""Which points of the plane are asked for: a window of the picture on a grid of pixels, walked over in chunks.
+"""Which points are evaluated: a window of the picture on a grid of pixels, processed in chunks.
 
 Everything is (y, x) and sizes are (height, width).
 """
@@ -13,9 +13,9 @@ from torch import Tensor
 from srno.errors import SRNOError
 from srno.operator.grid import cell_of
 
-LARGEST_SCALE = 4.0
-"""Largest scale of training: no model has seen a smaller cell than that of ×4."""
-MARGIN = 3
+LARGEST_TRAINING_SCALE = 4.0
+"""Largest scale of training: no model is trained with a smaller cell than that of ×4."""
+WINDOW_MARGIN = 3
 """Picture pixels around a window that its values may depend on, beyond the encoder's radius."""
 
 
@@ -43,8 +43,8 @@ class Sampling:
     """Top left of the window, in pixels of the picture."""
     stop: tuple[float, float]
     """Bottom right of the window."""
-    own_cell: tuple[float, float] | None = None
-    """Cell (2/r_y, 2/r_x) where it is not that of the pixels."""
+    cell_override: tuple[float, float] | None = None
+    """Cell (2/r_y, 2/r_x) if it differs from that of the pixels."""
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -62,8 +62,8 @@ class Sampling:
 
     def cut_out(self) -> tuple["Sampling", tuple[slice, slice]]:
         """The same points of a smaller picture: rows and columns that the window needs, and the sampling in them."""
-        first = [max(0, int(start) - MARGIN) for start in self.start]
-        last = [min(n, int(stop) + MARGIN + 1) for n, stop in zip(self.lr, self.stop, strict=True)]
+        first = [max(0, int(start) - WINDOW_MARGIN) for start in self.start]
+        last = [min(n, int(stop) + WINDOW_MARGIN + 1) for n, stop in zip(self.lr, self.stop, strict=True)]
         moved = replace(
             self,
             lr=(last[0] - first[0], last[1] - first[1]),
@@ -85,10 +85,10 @@ class Sampling:
         return torch.stack([y[rows], x[columns]], dim=-1).unsqueeze(0)
 
     def cell(self, *, clip: bool, device: torch.device) -> Tensor:
-        """(1, 2) cell of this sampling; with `clip` it is held at that of ×4 beyond ×4."""
-        if self.own_cell is not None:
-            return torch.tensor([self.own_cell], dtype=torch.float64, device=device)
-        return cell_of(*(min(s, LARGEST_SCALE) if clip else s for s in self.scale), device=device)
+        """(1, 2) cell of this sampling; with `clip` it is clamped to that of ×4 beyond ×4."""
+        if self.cell_override is not None:
+            return torch.tensor([self.cell_override], dtype=torch.float64, device=device)
+        return cell_of(*(min(s, LARGEST_TRAINING_SCALE) if clip else s for s in self.scale), device=device)
 
 
 def whole_picture(lr: tuple[int, int], size: tuple[int, int]) -> Sampling:
@@ -109,13 +109,13 @@ def window(lr: tuple[int, int], size: tuple[int, int], region: tuple[float, floa
 
 
 class GridDecoder(ABC):
-    """A model's decoder for one picture on one grid: walks over the grid in chunks."""
+    """A model's decoder for one picture on one grid, which it processes in chunks."""
 
     @abstractmethod
     def chunks(self, points: int, rows: int) -> Iterator[tuple[Chunk, Tensor]]:
-        """Every chunk of at most `points` output pixels with its z_0 (points, d_z), top to bottom.
+        """Yield every chunk of at most `points` output pixels with its z_0 (points, d_z), top to bottom.
 
-        At most `rows` rows of the picture are projected at once. The caller may overwrite z_0, and the next chunk does.
+        At most `rows` rows of the picture are projected at once. The caller may overwrite z_0; the next chunk does.
         """
 
     @abstractmethod
@@ -124,7 +124,7 @@ class GridDecoder(ABC):
 
 
 class PointwiseGrid(GridDecoder):
-    """Decoders that look at one point at a time: z_0 is the coordinates, and any chunks give the same picture."""
+    """Decoders that evaluate one point at a time: z_0 is the coordinates, and any chunk size gives the same picture."""
 
     def __init__(self, answer: Callable[[Tensor], Tensor], sampling: Sampling, device: torch.device) -> None:
         self.answer, self.size = answer, sampling.size

@@ -1,4 +1,4 @@
-"""The Super-Resolution Neural Operator, box by box: S = P ∘ K_T ∘ … ∘ K_1 ∘ L, plus the bilinear skip."""
+"""The Super-Resolution Neural Operator: S = P ∘ K_T ∘ … ∘ K_1 ∘ L, plus the bilinear skip."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from srno.operator.encoder import describe_encoder, make_encoder
 from srno.operator.galerkin import GalerkinLayer
 from srno.operator.latent import LatentGrid
 from srno.operator.lifting import InterpolationFreeLifting, NearestLifting
-from srno.operator.model import Answer, Footprint, Model
+from srno.operator.model import Footprint, Model, PointDecoder
 from srno.operator.projection import Projection, bilinear, make_skip
 from srno.operator.sampling import GridDecoder, Sampling
 
@@ -18,13 +18,13 @@ from srno.operator.sampling import GridDecoder, Sampling
 class SRNO(Model):
     """Lifting, T Galerkin layers and projection on top of a convolutional encoder.
 
-    `encoder` is any module of yours from (B, 3, h, w) to (B, channels, h, w) with the attributes `channels` and
-    `radius` (how many pixels beyond a window its features depend on); without it the config's encoder is made.
+    `encoder` is any module from (B, 3, h, w) to (B, channels, h, w) with the attributes `channels` and
+    `radius` (how many pixels beyond a window its features depend on); without it the encoder of the config is built.
 
     >>> import srno
     >>> config = srno.SRNOConfig(encoder=srno.EDSRConfig(channels=16, blocks=2), d_z=32, heads=4, projection_width=32)
     >>> sum(parameter.numel() for parameter in srno.SRNO(config).parameters())
-    29475
+    26419
     """
 
     config: SRNOConfig
@@ -49,8 +49,8 @@ class SRNO(Model):
             z = layer(z)
         return (self.projection(z) + bilinear(image, coords)).to(image.dtype)
 
-    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> Answer:
-        """The same function by the fused algebra; the integrals are means over the coords of one call."""
+    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> PointDecoder:
+        """Return the same function in its fused form; the integrals are means over the coords of one call."""
 
         def answer(coords: Tensor) -> Tensor:
             z = self.lift_points(features, coords, cell)
@@ -72,14 +72,14 @@ class SRNO(Model):
         cell: Tensor,
         layers: Sequence[Callable[[Tensor], Tensor]],
     ) -> Tensor:
-        """RGB (B, n, 3) at coords (B, n, 2), by layers whose integrals are known."""
+        """RGB (B, n, 3) at coords (B, n, 2), with layers whose integrals are known."""
         z = self.lift_points(features, coords, cell)
         for layer in layers:
             z = layer(z)
         return (self.projection(z) + bilinear(image, coords)).to(image.dtype)
 
     def on_grid(self, features: Tensor, image: Tensor, sampling: Sampling, *, cell_clip: bool) -> GridDecoder:
-        """Decoder of one picture on one grid: features (h, w, C), image (1, 3, h, w)."""
+        """Return the decoder of one picture on one grid: features (h, w, C), image (1, 3, h, w)."""
         cell = sampling.cell(clip=cell_clip, device=image.device)
         latent = self.lifting.on_grid(features, sampling, cell)
         return LatentGrid(latent, self.projection, make_skip(image, sampling))

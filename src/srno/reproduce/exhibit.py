@@ -1,4 +1,4 @@
-"""What a visual comparison shows: one picture at one scale, every method's result, and the boxes to look into."""
+"""Content of a visual comparison: one picture at one scale, every method's result, and the boxes to enlarge."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from srno.evaluation.protocols import Protocol, Scale
 
 Box: TypeAlias = tuple[int, int, int, int]
 """(left, top, width, height) in pixels of the truth."""
-BOX_SHARE = 1 / 6
-"""Side of a box that is not given, about, as a share of the picture's shorter side."""
-CLOSE_UP = 224
-"""Side to which close-ups are enlarged, about."""
+BOX_SIDE_SHARE = 1 / 6
+"""Approximate side of an automatic box, as a share of the picture's shorter side."""
+CLOSE_UP_SIDE = 224
+"""Approximate side of an enlarged close-up in pixels."""
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One method's picture."""
+class MethodTile:
+    """One method's result."""
 
     name: str
     pixels: NDArray[np.float32]
@@ -34,12 +34,12 @@ class Shown:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A picture at a scale, with the methods' results and last the truth."""
+    """A picture at a scale, with the methods' results; the last tile is the truth."""
 
     title: str
     lr: NDArray[np.float32]
     """(h, w, 3)"""
-    tiles: tuple[Shown, ...]
+    tiles: tuple[MethodTile, ...]
     boxes: tuple[Box, ...]
     protocol: Protocol
 
@@ -47,8 +47,8 @@ class Exhibit:
     def truth(self) -> NDArray[np.float32]:
         return self.tiles[-1].pixels
 
-    def crop_psnr(self, tile: Shown, box: Box) -> float:
-        """dB within a box, on the protocol's channel."""
+    def crop_psnr(self, tile: MethodTile, box: Box) -> float:
+        """PSNR in dB within a box, on the protocol's channel."""
         ours, truth = (cut(pixels, box) for pixels in (tile.pixels, self.truth))
         return psnr(ours, truth, self.protocol.channel, (0, 0))
 
@@ -62,34 +62,34 @@ def make_exhibit(
     *,
     count: int = 2,
 ) -> Exhibit:
-    """Run the methods, given with their names, on a picture. Without boxes, `count` are put where the errors are."""
+    """Run the methods, given with their names, on a picture. Without boxes, `count` are chosen."""
     lr, hr = (np.divide(pixels, 255, dtype=np.float32) for pixels in load_pair(picture, scale, protocol))
     size = (hr.shape[0], hr.shape[1])
-    tiles: list[Shown] = []
+    tiles: list[MethodTile] = []
     for name, upscale in methods:
         sr = upscale(lr, size=size, scale=(scale.y, scale.x), cell_clip=protocol.cell_clip).clip(0, 1)
-        tiles.append(Shown(name, sr, psnr(sr, hr, protocol.channel, protocol.border.pixels(scale))))
+        tiles.append(MethodTile(name, sr, psnr(sr, hr, protocol.channel, protocol.border.pixels(scale))))
     for left, top, width, height in boxes:
         if left < 0 or top < 0 or width < 1 or height < 1 or left + width > size[1] or top + height > size[0]:
             raise SRNOError(f"--boxes {left},{top},{width},{height}: not within the picture of {size[1]}×{size[0]}")
     border = protocol.border.pixels(scale)
     chosen = tuple(boxes) or choose_boxes(hr, [tile.pixels for tile in tiles], border, count)
-    return Exhibit(f"{picture.path.stem} ×{scale}", lr, (*tiles, Shown("truth", hr, None)), chosen, protocol)
+    return Exhibit(f"{picture.path.stem} ×{scale}", lr, (*tiles, MethodTile("truth", hr, None)), chosen, protocol)
 
 
 def parse_boxes(text: str) -> tuple[Box, ...]:
-    """`"40,60,64,64;120,8,64,64"` → boxes as left, top, width, height."""
+    """Parse `"40,60,64,64;120,8,64,64"` into boxes as left, top, width, height."""
     try:
         boxes = [tuple(int(number) for number in part.split(",")) for part in text.split(";")]
     except ValueError:
         boxes = []
     if not boxes or any(len(box) != 4 for box in boxes):
-        raise SRNOError(f"--boxes {text!r}: write LEFT,TOP,WIDTH,HEIGHT, several with ; between")
+        raise SRNOError(f"--boxes {text!r}: write LEFT,TOP,WIDTH,HEIGHT, several separated by ;")
     return tuple((left, top, width, height) for left, top, width, height in boxes)
 
 
 def cut(pixels: NDArray[np.float32], box: Box) -> NDArray[np.float32]:
-    """(H, W, 3) → (height, width, 3)."""
+    """Crop to a box: (H, W, 3) → (height, width, 3)."""
     left, top, width, height = box
     return pixels[top : top + height, left : left + width]
 
@@ -97,12 +97,12 @@ def cut(pixels: NDArray[np.float32], box: Box) -> NDArray[np.float32]:
 def choose_boxes(
     truth: NDArray[np.float32], results: Sequence[NDArray[np.float32]], border: tuple[int, int], count: int
 ) -> tuple[Box, ...]:
-    """Squares within the border that do not overlap, where the methods' mean squared error is largest."""
+    """Choose squares within the border that do not overlap, where the methods' mean squared error is largest."""
     error = np.mean([np.square(result - truth).mean(-1) for result in results], axis=0)
     rows, columns = border
     error = error[rows : error.shape[0] - rows, columns : error.shape[1] - columns]
-    zoom = max(1, round(CLOSE_UP / max(8, BOX_SHARE * min(truth.shape[:2]))))
-    side = min(CLOSE_UP // zoom, *error.shape)
+    zoom = max(1, round(CLOSE_UP_SIDE / max(8, BOX_SIDE_SHARE * min(truth.shape[:2]))))
+    side = min(CLOSE_UP_SIDE // zoom, *error.shape)
     sums = np.pad(error, ((1, 0), (1, 0))).cumsum(0).cumsum(1)
     inside = sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]
     boxes: list[Box] = []

@@ -1,7 +1,7 @@
-"""The paper's comparison in small: every decoder and every ablation on one encoder, with the same samples for all.
+"""The paper's comparison at small scale: every decoder and ablation on one encoder, trained on the same samples.
 
-The number of samples is what SRNO gets through in the given time; a short run of it tells. After that only samples
-count, so that nobody gains from being fast or loses from a busy machine.
+The number of samples is what SRNO processes in the given time, estimated by a short run. Every model then trains on
+that number of samples, so that neither its speed nor other load on the machine affects the comparison.
 """
 
 import json
@@ -22,29 +22,29 @@ from srno.evaluation.datasets import PictureSet
 from srno.evaluation.evaluate import Report
 from srno.evaluation.methods import evaluate_method, make_method
 from srno.evaluation.protocols import Protocol, Scale
-from srno.evaluation.tables import NOTHING, markdown_table
+from srno.evaluation.tables import NO_VALUE, markdown_table
 from srno.files import write_atomically
 from srno.training.config import RECIPES, TrainConfig
 from srno.training.distributed import World
 from srno.training.loop import loop
-from srno.training.recorder import Tell
+from srno.training.recorder import Report as ReportEvent
 from srno.training.run import Run
 from srno.upscaling.upscaler import Upscaler
 
 REFERENCE = "SRNO"
-"""Whom the others are measured against."""
-CALIBRATION = 40
-"""Steps that tell how fast SRNO trains."""
+"""Name of the model that the others are compared with."""
+CALIBRATION_STEPS = 40
+"""Steps of the short run that measures how fast SRNO trains."""
 
 Watch = Callable[[str], AbstractContextManager[Report]]
-"""Opens a progress display for a titled piece of work."""
-Show = Callable[[str, Run], AbstractContextManager[Tell]]
-"""Opens a view of a titled run."""
+"""Opens a progress display with a title."""
+Show = Callable[[str, Run], AbstractContextManager[ReportEvent]]
+"""Opens a view of a run with a title."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """One who takes part."""
+    """A model of the comparison."""
 
     name: str
     preset: str
@@ -52,7 +52,7 @@ class Member:
 
 
 def members(base: str) -> list[Member]:
-    """SRNO, the paper's ablations of it and the other decoders, on the encoder of preset `base`."""
+    """List SRNO, the paper's ablations of it and the other decoders, on the encoder of preset `base`."""
     found = [Member(REFERENCE, base), *(Member(f"SRNO (-{letter})", f"{base}-{letter}") for letter in "ihwl")]
     found.append(Member("SRNO (-s)", base, "sequential"))
     rivals = {"LIIF": "liif", "LTE": "lte", "MetaSR": "metasr", "MLP": "mlp"}
@@ -65,74 +65,74 @@ def members(base: str) -> list[Member]:
 
 @dataclass(frozen=True, kw_only=True)
 class Miniature:
-    """What is compared how. It is kept in the folder, so that a stopped comparison goes on as it began."""
+    """Settings of a comparison. They are stored in its folder, so that it can be resumed."""
 
     minutes: float
-    """that SRNO may train"""
+    """training time of SRNO"""
     base: str
     data: tuple[str, ...]
     stages: str
     steps: int = 0
-    """of every run; 0 as long as that is not known"""
+    """steps of every run; 0 before calibration"""
 
     def __post_init__(self) -> None:
         if self.minutes <= 0:
             raise SRNOError(f"--minutes {self.minutes:g}: give a time above zero")
 
     def config(self, member: Member, seed: int) -> TrainConfig:
-        """The run of a member: all are alike but for the model, or the sampling of -s."""
+        """Training config of a member; only the model differs, and the sampling of -s."""
         values: dict[str, Any] = RECIPES["compact"] | {"stages": self.stages, "sampling": member.sampling}
-        # a choice of precision by speed could fall out differently from one run to the next
+        # automatic precision depends on measured speed and could differ between runs
         values |= {"hold_out": 0, "allow_small": True, "precision": "fp32"}
         data = tuple(Path(folder) for folder in self.data)
-        return TrainConfig(data=data, preset=member.preset, seed=seed, steps=self.steps or CALIBRATION, **values)
+        return TrainConfig(data=data, preset=member.preset, seed=seed, steps=self.steps or CALIBRATION_STEPS, **values)
 
 
-def begin(asked: Miniature, out: Path, world: World, show: Show) -> Miniature:
-    """Take up the comparison in the folder, or begin one by finding out how many steps SRNO does in the time."""
+def begin(requested: Miniature, out: Path, world: World, show: Show) -> Miniature:
+    """Load the comparison in the folder, or start one by measuring how many steps SRNO does in the time."""
     path = out / "miniature.json"
     if path.exists():
         raw = json.loads(path.read_text())
         known = Miniature(**raw | {"data": tuple(raw["data"])})
-        if replace(known, steps=0) != asked:
-            raise SRNOError(f"--out {out} holds a comparison with other flags; give the same, or another folder")
+        if replace(known, steps=0) != requested:
+            raise SRNOError(f"--out {out} holds a comparison with other flags; give the same flags or another folder")
         return known
-    found = replace(asked, steps=_count_steps(asked, Run(out / "calibration"), world, show))
+    found = replace(requested, steps=_count_steps(requested, Run(out / "calibration"), world, show))
     write_atomically(path, json.dumps(asdict(found), indent=1).encode())
     return found
 
 
-def _count_steps(asked: Miniature, run: Run, world: World, show: Show) -> int:
-    """Steps that SRNO does in the time, from a short run."""
-    with show("how fast is SRNO?", run) as tell:
-        stopped = loop(asked.config(members(asked.base)[0], 0), run, world, tell)
+def _count_steps(requested: Miniature, run: Run, world: World, show: Show) -> int:
+    """Estimate from a short run how many steps SRNO does in the time."""
+    with show("calibration of SRNO's speed", run) as report:
+        stopped = loop(requested.config(members(requested.base)[0], 0), run, world, report)
     if stopped:
         raise KeyboardInterrupt
     seconds = [entry["seconds"] for entry in run.read_log() if entry["event"] == "step"]
-    # the first steps pay for what later ones find ready, and a busy moment is not the machine's pace
-    pace = median(after - before for before, after in pairwise(seconds[CALIBRATION // 4 :]))
-    return max(1, round(60 * asked.minutes / pace))
+    # the first steps include one-time costs, and the median ignores short loads on the machine
+    step_seconds = median(after - before for before, after in pairwise(seconds[CALIBRATION_STEPS // 4 :]))
+    return max(1, round(60 * requested.minutes / step_seconds))
 
 
 def run_of(out: Path, member: Member, seed: int) -> Run:
-    """Where a member's run lies."""
+    """The run of a member with a seed."""
     name = member.preset.replace("/", "-") + ("-s" if member.sampling == "sequential" else "")
     return Run(out / f"seed-{seed}" / name)
 
 
 def train_member(plan: Miniature, member: Member, seed: int, out: Path, world: World, show: Show) -> None:
-    """Train, or go on, or do nothing where it is done already."""
+    """Train a member or resume its run; do nothing if the run is finished."""
     run = run_of(out, member, seed)
     if run.log.exists() and any(entry["event"] == "done" for entry in run.read_log()):
         return
-    with show(f"{member.name}, seed {seed}", run) as tell:
-        stopped: signal.Signals | None = loop(plan.config(member, seed), run, world, tell)
+    with show(f"{member.name}, seed {seed}", run) as report:
+        stopped: signal.Signals | None = loop(plan.config(member, seed), run, world, report)
     if stopped:
         raise KeyboardInterrupt
 
 
 def seconds_of(run: Run) -> float:
-    """How long a finished run has trained."""
+    """Training time of a finished run."""
     return next(entry["seconds"] for entry in reversed(run.read_log()) if entry["event"] == "done")
 
 
@@ -160,7 +160,7 @@ def score_member(
     cache: Path | None,
     watch: Watch,
 ) -> Result:
-    """Evaluate the weights at the end of a member's runs."""
+    """Evaluate the final weights of a member's runs."""
     psnr: list[dict[str, dict[Scale, float]]] = []
     for seed in seeds:
         weights = read_native(run_of(out, member, seed).folder / "last.safetensors")
@@ -174,14 +174,14 @@ def score_member(
 
 @dataclass(frozen=True)
 class Gain:
-    """A difference to SRNO with the same seed: its mean, and how far the seeds lie from it at most."""
+    """A difference to SRNO with the same seed: its mean, and the largest deviation of a seed from it."""
 
     mean: float
     spread: float
 
 
 def gain(result: Result, reference: Result, data: str, scale: Scale) -> Gain:
-    """What a member gains on SRNO at one scale of one set."""
+    """PSNR difference of a member to SRNO at one scale of one set."""
     pairs = zip(result.psnr, reference.psnr, strict=True)
     differences = [ours[data][scale] - theirs[data][scale] for ours, theirs in pairs]
     mean = fmean(differences)
@@ -189,7 +189,7 @@ def gain(result: Result, reference: Result, data: str, scale: Scale) -> Gain:
 
 
 def table(results: Sequence[Result], plan: Miniature, protocol: Protocol) -> str:
-    """One table per set as Markdown."""
+    """Format one table per set as Markdown."""
     reference = next(result for result in results if result.member.name == REFERENCE)
     return "\n".join(_part(results, reference, data, plan, protocol) for data in reference.psnr[0])
 
@@ -204,15 +204,15 @@ def _part(results: Sequence[Result], reference: Result, data: str, plan: Miniatu
         for scale in scales:
             line.append(f"{fmean(seed[data][scale] for seed in result.psnr):.2f}")
             difference = gain(result, reference, data, scale)
-            own = result is reference
-            line.append(NOTHING if own else f"{difference.mean:+.3f} ± {difference.spread:.3f}")
+            is_reference = result is reference
+            line.append(NO_VALUE if is_reference else f"{difference.mean:+.3f} ± {difference.spread:.3f}")
         lines.append(line)
     seeds, minutes = len(reference.psnr), "a minute" if plan.minutes == 1 else f"{plan.minutes:g} minutes"
     notes = [
         f"Every model trained for {plan.steps} steps of {plan.stages} (patch × batch × points) on the encoder of "
         f"{plan.base}: what SRNO was expected to do in {minutes}. PSNR: mean over {seeds} seeds. "
-        "Δ: mean difference to SRNO with the same seed ± how far a seed lies from it at most.",
-        "-i, -s and MLP are our readings of what the paper describes in a sentence.",
+        "Δ: mean difference to SRNO with the same seed ± the largest deviation of a seed from it.",
+        "-i, -s and MLP are our interpretation of what the paper describes in one sentence.",
         f"Protocol {protocol}",
     ]
     return markdown_table(f"Miniature – {data}", header, lines, notes)

@@ -1,6 +1,6 @@
-"""The paper's visual comparison as one picture: the whole with its boxes, and every method's close-ups beside it.
+"""Draw the paper's visual comparison: an overview with boxes, and every method's close-ups beside it.
 
-Everything is a picture made of smaller ones, side by side or one below the other.
+Each function returns a picture, which is composed of smaller ones side by side or one below the other.
 """
 
 import textwrap
@@ -13,32 +13,32 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from srno.errors import SRNOError
-from srno.reproduce.exhibit import CLOSE_UP, Box, Exhibit, Shown, cut
+from srno.reproduce.exhibit import CLOSE_UP_SIDE, Box, Exhibit, MethodTile, cut
 
 Overview: TypeAlias = Literal["truth", "lr", "none"]
-"""What stands at the left of an exhibit, with the boxes in it."""
+"""What is drawn at the left of an exhibit, with the boxes in it."""
 Font: TypeAlias = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
-GAP = 10
-FRAME = 3
-COLOURS = ("#d62728", "#1f77b4", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b")
-"""Of the boxes, in their order."""
-INK, GREY, PAPER = "#111111", "#666666", "#ffffff"
-PLAIN = str.maketrans({"×": "x", "²": "^2", "–": "-", "σ": "sigma ", "·": "-", "…": "..."})
-"""For the font that is always there and knows few signs."""
+GAP_PIXELS = 10
+FRAME_PIXELS = 3
+BOX_COLOURS = ("#d62728", "#1f77b4", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b")
+"""Colours of the boxes, in order."""
+TEXT_COLOUR, CAPTION_COLOUR, BACKGROUND_COLOUR = "#111111", "#666666", "#ffffff"
+BASIC_CHARACTERS = str.maketrans({"×": "x", "²": "^2", "–": "-", "σ": "sigma ", "·": "-", "…": "..."})
+"""Replacements for characters that Pillow's built-in font lacks."""
 
 
 def draw_panel(exhibits: Sequence[Exhibit], *, overview: Overview = "truth", columns: int | None = None) -> Image.Image:
-    """All exhibits below one another, each a line of close-ups per box, or several of so many `columns`."""
+    """Draw exhibits one below the other, each with a row of close-ups per box, wrapped after `columns` if given."""
     grids = [_draw_grid(exhibit, columns) for exhibit in exhibits]
     if overview == "none":
         parts = [_below([_title(exhibit), grid]) for exhibit, grid in zip(exhibits, grids, strict=True)]
     else:
-        wholes = [_draw_whole(exhibit, overview, grid.height) for exhibit, grid in zip(exhibits, grids, strict=True)]
+        wholes = [_draw_overview(exhibit, overview, grid.height) for exhibit, grid in zip(exhibits, grids, strict=True)]
         column = max(whole.width for whole in wholes)
         parts = [_beside([_widen(whole, column), grid]) for whole, grid in zip(wholes, grids, strict=True)]
     caption = _caption(exhibits[0], max(part.width for part in parts))
-    return _frame(_below([*parts, caption], gap=2 * GAP, centred=False), 2 * GAP, PAPER)
+    return _frame(_below([*parts, caption], gap=2 * GAP_PIXELS, centred=False), 2 * GAP_PIXELS, BACKGROUND_COLOUR)
 
 
 def save_panel(panel: Image.Image, path: Path) -> None:
@@ -53,7 +53,7 @@ def save_panel(panel: Image.Image, path: Path) -> None:
 
 
 def _draw_grid(exhibit: Exhibit, columns: int | None) -> Image.Image:
-    """Every method's close-ups, box after box."""
+    """Draw every method's close-ups, box by box."""
     rows: list[Image.Image] = []
     for box, colour in _coloured(exhibit.boxes):
         numbers = [exhibit.crop_psnr(tile, box) for tile in exhibit.tiles[:-1]]
@@ -66,59 +66,59 @@ def _draw_grid(exhibit: Exhibit, columns: int | None) -> Image.Image:
     return _below(rows, centred=False)
 
 
-def _draw_whole(exhibit: Exhibit, overview: Overview, height: int) -> Image.Image:
-    """The whole picture with the boxes drawn in, at this height with its words, or lower if it is very wide."""
+def _draw_overview(exhibit: Exhibit, overview: Overview, height: int) -> Image.Image:
+    """Draw the whole picture with its boxes and labels at this total height, or lower if it is very wide."""
     words = "truth, with the boxes" if overview == "truth" else f"low resolution, {_size(exhibit.lr)}"
-    labels = [_title(exhibit), _text(words, 14, GREY)]
+    labels = [_title(exhibit), _text(words, 14, CAPTION_COLOUR)]
     truth = exhibit.truth
-    room = height - sum(label.height + GAP // 2 for label in labels)
-    factor = min(room / truth.shape[0], 2.5 * CLOSE_UP / truth.shape[1])
+    available = height - sum(label.height + GAP_PIXELS // 2 for label in labels)
+    factor = min(available / truth.shape[0], 2.5 * CLOSE_UP_SIDE / truth.shape[1])
     size = (round(truth.shape[1] * factor), round(truth.shape[0] * factor))
     if overview == "truth":
         whole = _image(truth).resize(size, Image.Resampling.LANCZOS)
     else:
         whole = _image(exhibit.lr).resize(size, Image.Resampling.NEAREST)
-    pen = ImageDraw.Draw(whole)
+    drawing = ImageDraw.Draw(whole)
     for (left, top, box_width, box_height), colour in _coloured(exhibit.boxes):
         corners = (left, top, left + box_width, top + box_height)
-        pen.rectangle([round(value * factor) for value in corners], outline=colour, width=FRAME)
-    return _below([whole, *labels], gap=GAP // 2)
+        drawing.rectangle([round(value * factor) for value in corners], outline=colour, width=FRAME_PIXELS)
+    return _below([whole, *labels], gap=GAP_PIXELS // 2)
 
 
 def _title(exhibit: Exhibit) -> Image.Image:
     return _text(exhibit.title, 17, bold=True)
 
 
-def _draw_tile(exhibit: Exhibit, tile: Shown, box: Box, colour: str, best: bool) -> Image.Image:
+def _draw_tile(exhibit: Exhibit, tile: MethodTile, box: Box, colour: str, best: bool) -> Image.Image:
     crop = _image(cut(tile.pixels, box))
     longer = max(crop.size)
-    if longer <= CLOSE_UP:
-        # whole factors and no smoothing: what is seen are the method's own pixels
-        zoom = max(1, round(CLOSE_UP / longer))
+    if longer <= CLOSE_UP_SIDE:
+        # integer factors without smoothing show the method's own pixels
+        zoom = max(1, round(CLOSE_UP_SIDE / longer))
         crop = crop.resize((crop.width * zoom, crop.height * zoom), Image.Resampling.NEAREST)
     else:
-        crop.thumbnail((CLOSE_UP, CLOSE_UP), Image.Resampling.LANCZOS)
-    crop = _frame(crop, FRAME, colour)
+        crop.thumbnail((CLOSE_UP_SIDE, CLOSE_UP_SIDE), Image.Resampling.LANCZOS)
+    crop = _frame(crop, FRAME_PIXELS, colour)
     name = _text(_shorten(tile.name, crop.width, 17), 17)
     if tile.psnr is None:
-        numbers = _text("crop / whole, dB", 14, GREY)
+        numbers = _text("crop / whole, dB", 14, CAPTION_COLOUR)
     else:
         numbers = _text(f"{exhibit.crop_psnr(tile, box):.2f} / {tile.psnr:.2f}", 15, bold=best)
-    drawn = _below([crop, name, numbers], gap=GAP // 2)
-    return _widen(drawn, max(drawn.width, CLOSE_UP + 2 * FRAME))
+    drawn = _below([crop, name, numbers], gap=GAP_PIXELS // 2)
+    return _widen(drawn, max(drawn.width, CLOSE_UP_SIDE + 2 * FRAME_PIXELS))
 
 
 def _caption(exhibit: Exhibit, width: int) -> Image.Image:
-    """What the numbers mean."""
+    """Draw the explanation of the numbers."""
     channel = "Y" if exhibit.protocol.channel == "y" else "RGB"
     words = f"PSNR on {channel} of the close-up / of the whole picture, the best close-up in bold. "
     words += f"Protocol {exhibit.protocol}"
     lines = textwrap.wrap(words, max(20, round(0.97 * width * len(words) / _font(13).getlength(words))))
-    return _below([_text(line, 13, GREY) for line in lines], gap=3, centred=False)
+    return _below([_text(line, 13, CAPTION_COLOUR) for line in lines], gap=3, centred=False)
 
 
 def _coloured(boxes: Sequence[Box]) -> list[tuple[Box, str]]:
-    return [(box, COLOURS[number % len(COLOURS)]) for number, box in enumerate(boxes)]
+    return [(box, BOX_COLOURS[number % len(BOX_COLOURS)]) for number, box in enumerate(boxes)]
 
 
 def _image(pixels: NDArray[np.float32]) -> Image.Image:
@@ -129,9 +129,9 @@ def _size(pixels: NDArray[np.float32]) -> str:
     return f"{pixels.shape[1]}×{pixels.shape[0]}"
 
 
-def _beside(parts: Sequence[Image.Image], gap: int = GAP) -> Image.Image:
+def _beside(parts: Sequence[Image.Image], gap: int = GAP_PIXELS) -> Image.Image:
     width, height = sum(part.width + gap for part in parts) - gap, max(part.height for part in parts)
-    canvas = Image.new("RGB", (width, height), PAPER)
+    canvas = Image.new("RGB", (width, height), BACKGROUND_COLOUR)
     left = 0
     for part in parts:
         canvas.paste(part, (left, 0))
@@ -139,9 +139,9 @@ def _beside(parts: Sequence[Image.Image], gap: int = GAP) -> Image.Image:
     return canvas
 
 
-def _below(parts: Sequence[Image.Image], gap: int = GAP, *, centred: bool = True) -> Image.Image:
+def _below(parts: Sequence[Image.Image], gap: int = GAP_PIXELS, *, centred: bool = True) -> Image.Image:
     width = max(part.width for part in parts)
-    canvas = Image.new("RGB", (width, sum(part.height + gap for part in parts) - gap), PAPER)
+    canvas = Image.new("RGB", (width, sum(part.height + gap for part in parts) - gap), BACKGROUND_COLOUR)
     top = 0
     for part in parts:
         canvas.paste(part, ((width - part.width) // 2 if centred else 0, top))
@@ -150,7 +150,7 @@ def _below(parts: Sequence[Image.Image], gap: int = GAP, *, centred: bool = True
 
 
 def _widen(part: Image.Image, width: int) -> Image.Image:
-    canvas = Image.new("RGB", (width, part.height), PAPER)
+    canvas = Image.new("RGB", (width, part.height), BACKGROUND_COLOUR)
     canvas.paste(part, ((width - part.width) // 2, 0))
     return canvas
 
@@ -161,11 +161,11 @@ def _frame(part: Image.Image, thickness: int, colour: str) -> Image.Image:
     return canvas
 
 
-def _text(words: str, size: int, colour: str = INK, *, bold: bool = False) -> Image.Image:
+def _text(words: str, size: int, colour: str = TEXT_COLOUR, *, bold: bool = False) -> Image.Image:
     font = _font(size, bold=bold)
-    words = words if _is_rich(font) else words.translate(PLAIN)
+    words = words if _has_all_characters(font) else words.translate(BASIC_CHARACTERS)
     _, _, right, bottom = font.getbbox(words)
-    canvas = Image.new("RGB", (max(1, round(right)), max(round(bottom), round(1.2 * size))), PAPER)
+    canvas = Image.new("RGB", (max(1, round(right)), max(round(bottom), round(1.2 * size))), BACKGROUND_COLOUR)
     ImageDraw.Draw(canvas).text((0, 0), words, fill=colour, font=font)
     return canvas
 
@@ -178,12 +178,12 @@ def _shorten(words: str, width: int, size: int) -> str:
 
 
 def _font(size: int, *, bold: bool = False) -> Font:
-    """DejaVu where the system has it, else the one that comes with Pillow."""
+    """DejaVu if the system has it, otherwise Pillow's built-in font."""
     try:
         return ImageFont.truetype("DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf", size)
     except OSError:
         return ImageFont.load_default(size)
 
 
-def _is_rich(font: Font) -> bool:
+def _has_all_characters(font: Font) -> bool:
     return isinstance(font, ImageFont.FreeTypeFont) and (font.getname()[0] or "").startswith("DejaVu")

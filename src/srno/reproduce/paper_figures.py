@@ -1,4 +1,4 @@
-"""The paper's visual comparisons: which scales, which methods, and how they are laid out."""
+"""The paper's visual comparisons: scales, methods and layout of each figure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ class Figure:
     title: str
     scales: tuple[str, ...]
     methods: tuple[str, ...]
-    """whom the paper shows, beside the truth"""
+    """methods that the paper shows, besides the truth"""
     overview: Overview = "none"
     columns: int | None = None
 
 
 FIGURES = {
     "fig-zero-shot": Figure("Scales far beyond training.", ("12", "8"), ("Bicubic", "LIIF", "LTE", "SRNO"), "lr"),
-    "fig-fractional": Figure("Scales that are not whole.", ("6.6", "8.8"), ("Bicubic", "LIIF", "LTE", "SRNO")),
+    "fig-fractional": Figure("Fractional scales.", ("6.6", "8.8"), ("Bicubic", "LIIF", "LTE", "SRNO")),
     "fig-sampling": Figure(
         "More supervision points in training.",
         ("8",),
@@ -49,7 +49,7 @@ def draw_figure(
     protocol: Protocol,
     boxes: Sequence[Box] = (),
 ) -> Image.Image:
-    """A row for each scale with its own picture, or with the one that is given; boxes likewise."""
+    """Draw a row per scale, with one picture per scale or one for all; boxes likewise."""
     for what, given in (("--picture", pictures), ("--boxes", boxes)):
         if len(given) not in (1, len(scales)) and not (what == "--boxes" and not given):
             raise SRNOError(f"{what}: give one, or one for each of the {len(scales)} scales")
@@ -58,6 +58,6 @@ def draw_figure(
         picture = pictures[row % len(pictures)]
         if reason := reason_to_skip(picture, scale, protocol):
             raise SRNOError(f"--picture {picture.path} at ×{scale}: {reason}")
-        own = [boxes[row % len(boxes)]] if boxes else []
-        exhibits.append(make_exhibit(methods, picture, scale, protocol, own, count=1))
+        row_boxes = [boxes[row % len(boxes)]] if boxes else []
+        exhibits.append(make_exhibit(methods, picture, scale, protocol, row_boxes, count=1))
     return draw_panel(exhibits, overview=figure.overview, columns=figure.columns)

@@ -1,4 +1,4 @@
-"""The paper's tables again: its numbers beside ours for what is there, and what to type for what is not."""
+"""Reproduce the paper's tables: its numbers beside ours, and the commands that produce the missing ones."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srno.checkpoints.catalogue import read_checkpoint, shipped_models
-from srno.checkpoints.native import read_about
+from srno.checkpoints.native import read_metadata
 from srno.config import ModelConfig, preset
 from srno.errors import SRNOError
 from srno.evaluation.cost import profile
@@ -15,20 +15,20 @@ from srno.evaluation.datasets import PictureSet
 from srno.evaluation.evaluate import Report, bicubic
 from srno.evaluation.methods import Method, evaluate_method, make_method
 from srno.evaluation.protocols import Protocol, Scale, named_protocol
-from srno.evaluation.tables import NOTHING, markdown_table
-from srno.reproduce.published import SEQUENTIAL, Published, PublishedTable
+from srno.evaluation.tables import NO_VALUE, markdown_table
+from srno.reproduce.published import SEQUENTIAL_SUFFIX, Published, PublishedTable
 from srno.upscaling.upscaler import Upscaler
 
 CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt")
 RUN_WEIGHTS = ("best.safetensors", "last.safetensors")
-"""What a training run leaves, the better first."""
+"""Weights of a training run, the preferred file first."""
 Watch = Callable[[str], AbstractContextManager[Report]]
-"""Opens a progress display for a titled piece of work."""
+"""Opens a progress display with a title."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A checkpoint."""
+class FoundCheckpoint:
+    """A checkpoint that can fill a row."""
 
     name: str
     path: Path
@@ -38,11 +38,11 @@ class Found:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Material:
-    """What there is to fill tables with."""
+class TableInputs:
+    """Everything that tables are filled from."""
 
     published: Published
-    found: Sequence[Found]
+    found: Sequence[FoundCheckpoint]
     sets: Sequence[PictureSet]
     upscaler: Upscaler
     watch: Watch
@@ -54,30 +54,30 @@ class Material:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table, and the checkpoints that fill it."""
+    """A row of a table, and the checkpoints that fill it."""
 
     name: str
-    found: tuple[Found, ...]
+    found: tuple[FoundCheckpoint, ...]
 
 
-def reproduce_table(name: str, material: Material) -> str:
-    """A table of PSNRs as Markdown: one part per set, then what fills the gaps."""
-    table = material.published.tables[name]
-    protocol = named_protocol(table.protocol, max_pixels=material.max_pixels)
-    rows = _rows(table, material)
-    by_set = {data: find_set(data, material.sets) for data in table.psnr}
-    elsewhere = [find_set(data, material.sets) for each in material.published.tables.values() for data in each.psnr]
-    others = [each for each in material.sets if each not in elsewhere]
-    methods = {row.name: _method(row, material.upscaler) for row in rows}
+def reproduce_table(name: str, inputs: TableInputs) -> str:
+    """Format a table of PSNRs as Markdown: one part per set, then the commands for the missing numbers."""
+    table = inputs.published.tables[name]
+    protocol = named_protocol(table.protocol, max_pixels=inputs.max_pixels)
+    rows = _rows(table, inputs)
+    by_set = {data: find_set(data, inputs.sets) for data in table.psnr}
+    elsewhere = [find_set(data, inputs.sets) for each in inputs.published.tables.values() for data in each.psnr]
+    others = [each for each in inputs.sets if each not in elsewhere]
+    methods = {row.name: _method(row, inputs.upscaler) for row in rows}
     parts: list[str] = []
     for data, pictures in [*by_set.items(), *((each.name, each) for each in others)]:
-        ours = {row.name: _scores(methods[row.name], row, pictures, table, protocol, material) for row in rows}
-        parts.append(_part(table, data, rows, ours, protocol, material))
-    return "\n".join([*parts, _gaps(name, table, rows, by_set, material)])
+        ours = {row.name: _scores(methods[row.name], row, pictures, table, protocol, inputs) for row in rows}
+        parts.append(_part(table, data, rows, ours, protocol, inputs))
+    return "\n".join([*parts, _gaps(name, table, rows, by_set, inputs)])
 
 
 def find_set(name: str, sets: Sequence[PictureSet]) -> PictureSet | None:
-    """The set of that name; for DIV2K any folder whose name begins so, as its parts have names of their own."""
+    """Find a set by name; for DIV2K any name that starts with it, since its subsets have longer names."""
     wanted = name.casefold()
     for each in sets:
         if each.name.casefold() == wanted or (wanted == "div2k" and each.name.casefold().startswith(wanted)):
@@ -85,13 +85,13 @@ def find_set(name: str, sets: Sequence[PictureSet]) -> PictureSet | None:
     return None
 
 
-def _rows(table: PublishedTable, material: Material) -> list[Row]:
-    """The paper's rows, then bicubic and checkpoints that the paper does not have."""
-    rows = [Row(method, tuple(match_row(method, material.found, material.published))) for method in table.methods]
+def _rows(table: PublishedTable, inputs: TableInputs) -> list[Row]:
+    """List the paper's rows, then bicubic and checkpoints that are not in the paper."""
+    rows = [Row(method, tuple(match_row(method, inputs.found, inputs.published))) for method in table.methods]
     if "Bicubic" not in table.methods:
         rows.append(Row("Bicubic", ()))
     used = {each.path for row in rows for each in row.found}
-    return rows + [Row(f"{each.name} (ours alone)", (each,)) for each in material.found if each.path not in used]
+    return rows + [Row(f"{each.name} (not in the paper)", (each,)) for each in inputs.found if each.path not in used]
 
 
 def _method(row: Row, upscaler: Upscaler) -> Method | None:
@@ -108,15 +108,15 @@ def _scores(
     pictures: PictureSet | None,
     table: PublishedTable,
     protocol: Protocol,
-    material: Material,
+    inputs: TableInputs,
 ) -> dict[Scale, float]:
-    """Mean PSNRs; networks of a fixed scale count at their own scales alone, as in the paper."""
+    """Compute mean PSNRs; fixed-scale networks are scored only at their own scales, as in the paper."""
     if method is None or pictures is None:
         return {}
     factors = {each.config.only_scale for each in row.found} - {None}
     scales = [scale for scale in table.scales if not factors or scale.x in factors]
-    with material.watch(f"{row.name} on {pictures.name}") as progress:
-        (found,) = evaluate_method(method, [pictures], scales, protocol, cache=material.cache, progress=progress)
+    with inputs.watch(f"{row.name} on {pictures.name}") as progress:
+        (found,) = evaluate_method(method, [pictures], scales, protocol, cache=inputs.cache, progress=progress)
     return {scale: score.psnr for scale, score in found.mean.items()}
 
 
@@ -126,7 +126,7 @@ def _part(
     rows: Sequence[Row],
     ours: Mapping[str, Mapping[Scale, float]],
     protocol: Protocol,
-    material: Material,
+    inputs: TableInputs,
 ) -> str:
     timed = bool(table.milliseconds) and data in table.psnr
     header = ["method", *(f"×{scale}" for scale in table.scales), *(["time, ms"] if timed else [])]
@@ -134,18 +134,18 @@ def _part(
     for row in rows:
         if data not in table.psnr and not ours[row.name]:
             continue
-        theirs = dict(zip(table.scales, _published(table, data, row.name, material.published), strict=False))
+        theirs = dict(zip(table.scales, _published(table, data, row.name, inputs.published), strict=False))
         line = [row.name, *(_pair(theirs.get(scale), ours[row.name].get(scale), ".2f") for scale in table.scales)]
         if timed:
-            line.append(_pair(table.milliseconds.get(row.name), (material.milliseconds or {}).get(row.name), ".0f"))
+            line.append(_pair(table.milliseconds.get(row.name), (inputs.milliseconds or {}).get(row.name), ".0f"))
         lines.append(line)
-    notes = [f"Paper / ours. Paper: {table.source} ({material.published.paper}). Ours: protocol {protocol}"]
+    notes = [f"Paper / ours. Paper: {table.source} ({inputs.published.paper}). Ours: protocol {protocol}"]
     if protocol.max_pixels:
-        notes.insert(0, "Ours are scores of centre crops, which do not compare with the paper's.")
+        notes.insert(0, "Our scores are of centre crops and not comparable with the paper's.")
     if data not in table.psnr:
         notes.insert(0, f"The paper has no numbers for {data}.")
     elif "Bicubic" not in table.methods:
-        notes.insert(0, "Bicubic is not in the paper's table; its numbers are those of the literature.")
+        notes.insert(0, "Bicubic is not in the paper's table; its numbers are from the literature.")
     return markdown_table(f"{table.title} – {data}", header, lines, notes)
 
 
@@ -155,11 +155,11 @@ def _published(table: PublishedTable, data: str, method: str, published: Publish
 
 
 def _pair(theirs: float | None, ours: float | None, form: str) -> str:
-    return " / ".join(NOTHING if value is None else format(value, form) for value in (theirs, ours))
+    return " / ".join(NO_VALUE if value is None else format(value, form) for value in (theirs, ours))
 
 
 def reproduce_costs(published: Published) -> str:
-    """Table 3, which needs no weights."""
+    """Format table 3, which needs no weights."""
     lines: list[list[str]] = []
     for method, cost in published.costs.items():
         counted = profile(preset(published.methods[method][0])).total
@@ -173,13 +173,13 @@ def reproduce_costs(published: Published) -> str:
 
 
 def _gaps(
-    name: str, table: PublishedTable, rows: Sequence[Row], by_set: Mapping[str, PictureSet | None], material: Material
+    name: str, table: PublishedTable, rows: Sequence[Row], by_set: Mapping[str, PictureSet | None], inputs: TableInputs
 ) -> str:
-    """Which file fills which row, and the command lines for what is missing."""
+    """List which file fills which row, and the commands for the missing numbers."""
     lines = [f"- {row.name}: {', '.join(str(each.path) for each in row.found)}" for row in rows if row.found]
     parts = ["Filled from:\n", *lines, ""] if lines else []
     commands = [
-        command for row in rows if not row.found and row.name != "Bicubic" for command in _train(row.name, material)
+        command for row in rows if not row.found and row.name != "Bicubic" for command in _train(row.name, inputs)
     ]
     absent = [data for data, pictures in by_set.items() if pictures is None]
     command = f"srno reproduce {'suppl' if name.startswith('suppl') else name} --checkpoints CHECKPOINTS --data DATA"
@@ -188,33 +188,33 @@ def _gaps(
         commands.append(f"{command}  # with pictures in {where}")
     elif commands:
         commands.append(command)
-    if table.milliseconds and not material.milliseconds:
-        presets = dict.fromkeys(preset for row in table.methods for preset in material.published.methods[row])
+    if table.milliseconds and not inputs.milliseconds:
+        presets = dict.fromkeys(preset for row in table.methods for preset in inputs.published.methods[row])
         commands.append(f"srno bench {' '.join(presets)} --data DATA/Set14 --out bench.json")
         commands.append(f"{command} --bench bench.json")
     if commands:
-        parts += ["What would fill the gaps:\n", "```", *dict.fromkeys(commands), "```"]
+        parts += ["Commands that fill the gaps:\n", "```", *dict.fromkeys(commands), "```"]
     return "\n".join(parts) + "\n" if parts else ""
 
 
-def _train(method: str, material: Material) -> list[str]:
-    """How to get a checkpoint for a row of the paper."""
+def _train(method: str, inputs: TableInputs) -> list[str]:
+    """The commands that train the checkpoints of a row of the paper."""
     commands: list[str] = []
-    for name in material.published.methods[method]:
+    for name in inputs.published.methods[method]:
         config, file = preset(name), name.replace("/", "-")
-        flags = " --sampling sequential" if method.endswith(SEQUENTIAL) else ""
+        flags = " --sampling sequential" if method.endswith(SEQUENTIAL_SUFFIX) else ""
         if config.only_scale is not None:
             flags = f" --r-min {config.only_scale} --r-max {config.only_scale}"
-        out = f"CHECKPOINTS/{file}{'-s' if method.endswith(SEQUENTIAL) else ''}"
+        out = f"CHECKPOINTS/{file}{'-s' if method.endswith(SEQUENTIAL_SUFFIX) else ''}"
         commands.append(f"srno train --preset {name} --recipe paper{flags} --data DIV2K --out {out}")
     return commands
 
 
-def find_checkpoints(folder: Path | None) -> tuple[list[Found], list[str]]:
-    """Checkpoints in a folder and training runs below it, or the shipped models; and words on what cannot be read."""
+def find_checkpoints(folder: Path | None) -> tuple[list[FoundCheckpoint], list[str]]:
+    """Find checkpoints and training runs in a folder, or the shipped models; and an error for each unreadable file."""
     if folder is None:
         shipped = shipped_models()
-        return [Found(model.path.stem, model.path, model.config, sequential=False) for model in shipped], []
+        return [FoundCheckpoint(model.path.stem, model.path, model.config, sequential=False) for model in shipped], []
     if not folder.is_dir():
         raise SRNOError(f"--checkpoints {folder} is not a folder")
     entries = [
@@ -223,18 +223,18 @@ def find_checkpoints(folder: Path | None) -> tuple[list[Found], list[str]]:
     for run in sorted(path for path in folder.iterdir() if path.is_dir()):
         weights = [run / name for name in RUN_WEIGHTS if (run / name).is_file()]
         entries += [(run.name, path) for path in weights[:1]]
-    found: list[Found] = []
+    found: list[FoundCheckpoint] = []
     unreadable: list[str] = []
     for name, path in entries:
         try:
-            found.append(Found(name, path, _config(path), name.endswith("-s") or _run_is_sequential(path)))
+            found.append(FoundCheckpoint(name, path, _config(path), name.endswith("-s") or _run_is_sequential(path)))
         except SRNOError as error:
             unreadable.append(str(error))
     return found, unreadable
 
 
 def _config(path: Path) -> ModelConfig:
-    return read_about(path)[0] if path.suffix == ".safetensors" else read_checkpoint(path).config
+    return read_metadata(path)[0] if path.suffix == ".safetensors" else read_checkpoint(path).config
 
 
 def _run_is_sequential(path: Path) -> bool:
@@ -244,10 +244,10 @@ def _run_is_sequential(path: Path) -> bool:
         return False
 
 
-def match_row(method: str, found: Sequence[Found], published: Published) -> list[Found]:
-    """The checkpoints that are this row of the paper: by config, the first of each; several for fixed scales."""
-    sequential = method.endswith(SEQUENTIAL)
-    matched: list[Found] = []
+def match_row(method: str, found: Sequence[FoundCheckpoint], published: Published) -> list[FoundCheckpoint]:
+    """Find the checkpoints of a row of the paper by config, the first match of each; several for fixed scales."""
+    sequential = method.endswith(SEQUENTIAL_SUFFIX)
+    matched: list[FoundCheckpoint] = []
     for name in published.methods[method]:
         if name == "bicubic":
             continue

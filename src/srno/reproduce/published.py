@@ -1,4 +1,4 @@
-"""The paper's numbers, from the one file that holds them."""
+"""The paper's numbers, read from published.toml."""
 
 import tomllib
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from srno.config import ModelConfig, preset
 from srno.evaluation.forms import Form
 from srno.evaluation.protocols import Scale
 
-SEQUENTIAL = "(-s)"
-"""How the paper marks a model that was trained with sequential sampling; its config is that of the other one."""
+SEQUENTIAL_SUFFIX = "(-s)"
+"""Suffix of methods that were trained with sequential sampling; the model config does not differ."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class PublishedTable:
     psnr: Mapping[str, Mapping[str, tuple[float, ...]]]
     """set → method → dB at the first scales"""
     milliseconds: Mapping[str, float]
-    """running time of each method, where the table has it"""
+    """running time of each method, if the table has it"""
 
     @property
     def methods(self) -> list[str]:
@@ -34,17 +34,17 @@ class PublishedTable:
 
 @dataclass(frozen=True)
 class PublishedCost:
-    """A line of table 3."""
+    """A row of table 3."""
 
     parameters: float
     """millions"""
     flops: float
-    """thousand millions, at 128² pixels and 128² points"""
+    """billions, at 128² pixels and 128² points"""
 
 
 @dataclass(frozen=True)
 class Published:
-    """Everything that the paper gives as a number."""
+    """All numbers of the paper."""
 
     paper: str
     methods: Mapping[str, tuple[str, ...]]
@@ -56,7 +56,7 @@ class Published:
 
 
 def load_published() -> Published:
-    """Read the file."""
+    """Read published.toml."""
     raw = tomllib.loads((files("srno.reproduce") / "published.toml").read_text())
     tables = {
         name: PublishedTable(
@@ -79,7 +79,7 @@ def load_published() -> Published:
 
 
 def paper_name(config: ModelConfig, form: Form, published: Published) -> str | None:
-    """What table 4 of the paper calls this; SRNO counts by its exact engine, LTE by points, LTE+ by maps."""
+    """The method's name in table 4 of the paper, or None; SRNO is the form exact, LTE points, LTE+ maps."""
     if form in ("textbook", "quadrature"):
         return None
     for method in published.tables["table4"].methods:

@@ -1,4 +1,4 @@
-"""EDSR and RDN as published, for one whole factor: a pixel-shuffle tail makes the picture in one go."""
+"""EDSR and RDN as published, for one integer factor: a pixel-shuffle tail computes the whole picture."""
 
 import torch
 from torch import Tensor, nn
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from srno.config import EDSRConfig, EncoderConfig, FixedScaleConfig, RDNConfig
 from srno.operator.edsr import EDSR
 from srno.operator.encoder import make_encoder
-from srno.operator.model import Answer, Model
+from srno.operator.model import Model, PointDecoder
 from srno.operator.projection import bilinear
 
 DIV2K_MEAN = (0.4488, 0.4371, 0.4040)
@@ -26,11 +26,11 @@ class ShiftedEDSR(EDSR):
 
 
 class FixedScale(Model):
-    """A network for ×s. Its picture is the answer; between that picture's pixel centres, forward() interpolates.
+    """A network for ×s; forward() interpolates between the pixel centres of its output.
 
     At pixel centres of the ×s grid forward() gives the network's own values, elsewhere bilinear means of the nearest
-    four. That is a definition, not a way to reach other scales: those are for whoever resizes the picture `upscale`
-    of the nearest larger network. The cell is not looked at.
+    four. This defines the function, it does not support other scales: for these, resize the output of `upscale` of the
+    nearest larger network. The cell is ignored.
     """
 
     config: FixedScaleConfig
@@ -50,8 +50,8 @@ class FixedScale(Model):
         """features (B, C, h, w), image (B, 3, h, w), coords (B, n, 2), cell (B, 2) → RGB (B, n, 3)."""
         return bilinear(self.tail(features), coords).to(image.dtype)
 
-    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> Answer:  # noqa: ARG002
-        """The same with the network's picture made once."""
+    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> PointDecoder:  # noqa: ARG002
+        """Return the same function, with the network's output computed once."""
         picture = self.tail(features)
         return lambda coords: bilinear(picture, coords).to(image.dtype)
 

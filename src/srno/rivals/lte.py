@@ -1,4 +1,4 @@
-"""LTE: each pixel holds amplitudes and frequencies of the texture around it, and a perceptron reads the waves' values.
+"""LTE: each pixel holds amplitudes and frequencies of the texture around it; a perceptron maps the waves to RGB.
 
 LTE+ is the same function in a second form, over whole maps: `prepare_maps`.
 """
@@ -15,7 +15,7 @@ from srno.config import LTEConfig
 from srno.operator.encoder import make_encoder
 from srno.operator.grid import Neighbours, neighbours
 from srno.operator.lifting import pick
-from srno.operator.model import Answer, Model
+from srno.operator.model import Model, PointDecoder
 from srno.operator.projection import bilinear
 from srno.rivals.parts import Neighbour, Perceptron, Pixels, local_ensemble, size_of
 
@@ -40,23 +40,23 @@ class LTE(Model):
         coefficients, frequencies = self.coefficient(features), self.frequency(features)
         phase = self.phase(cell.to(features.dtype)).unsqueeze(1)
 
-        def look(near: Neighbour) -> Tensor:
+        def at_neighbour(near: Neighbour) -> Tensor:
             coefficient, frequency = (pick(a, near.rows, near.columns) for a in (coefficients, frequencies))
             return self.perceptron(waves(coefficient, frequency, near.delta.split(1, dim=-1), phase, dim=-1))
 
-        return (local_ensemble(coords, size_of(features), look) + bilinear(image, coords)).to(image.dtype)
+        return (local_ensemble(coords, size_of(features), at_neighbour) + bilinear(image, coords)).to(image.dtype)
 
-    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> Answer:
-        """The estimators' maps and the phase are computed once per picture; the rest is per query as it stands."""
+    def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> PointDecoder:
+        """The estimators' maps and the phase are computed once per picture; the rest is computed per query."""
         coefficients, frequencies = Pixels.of(self.coefficient(features)), Pixels.of(self.frequency(features))
         phase = self.phase(cell.to(features.dtype)).unsqueeze(1)
 
-        def look(near: Neighbour) -> Tensor:
+        def at_neighbour(near: Neighbour) -> Tensor:
             coefficient, frequency = (a.at(near.rows, near.columns) for a in (coefficients, frequencies))
             return self.perceptron(waves(coefficient, frequency, near.delta.split(1, dim=-1), phase, dim=-1))
 
         def answer(coords: Tensor) -> Tensor:
-            return (local_ensemble(coords, coefficients.size, look) + bilinear(image, coords)).to(image.dtype)
+            return (local_ensemble(coords, coefficients.size, at_neighbour) + bilinear(image, coords)).to(image.dtype)
 
         return answer
 
@@ -69,7 +69,7 @@ class LTE(Model):
         phase = self.phase(cell.to(features.dtype))[..., None, None]
         *inner, last = self.perceptron.linears()
 
-        def look(y: Neighbours, x: Neighbours, i: int, j: int) -> Tensor:
+        def at_neighbour(y: Neighbours, x: Neighbours, i: int, j: int) -> Tensor:
             A, frequency = (a.index_select(2, y.index[:, i]).index_select(3, x.index[:, j]) for a in estimates)
             hidden = waves(A, frequency, (y.delta[:, i, None], x.delta[:, j]), phase, dim=1)
             for layer in inner:
@@ -79,7 +79,7 @@ class LTE(Model):
 
         def answer(rows: Tensor, columns: Tensor) -> Tensor:
             y, x = neighbours(rows, features.shape[-2]), neighbours(columns, features.shape[-1])
-            ensemble = torch.stack([look(y, x, i, j) for i, j in product((0, 1), repeat=2)]).sum(0)
+            ensemble = torch.stack([at_neighbour(y, x, i, j) for i, j in product((0, 1), repeat=2)]).sum(0)
             grid = torch.stack(torch.meshgrid(rows, columns, indexing="ij"), dim=-1).flatten(0, 1)
             skip = bilinear(image, grid.expand(len(image), -1, -1))
             return (ensemble + skip.transpose(1, 2).unflatten(-1, ensemble.shape[-2:])).to(image.dtype)

@@ -1,4 +1,4 @@
-"""What the rivals have in common: a perceptron, unfolded features and the local ensemble of four neighbours."""
+"""Parts that the rivals share: a perceptron, unfolded features and the local ensemble of four neighbours."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Perceptron(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(before, after) for before, after in pairwise(widths))
 
     def linears(self) -> list[nn.Linear]:
-        """The linear maps, as what they are."""
+        """The linear maps, typed as nn.Linear."""
         return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -28,7 +28,7 @@ class Perceptron(nn.Module):
         return self.after_first(self.layers[0](x))
 
     def after_first(self, hidden: Tensor) -> Tensor:
-        """(..., width) as the first linear map leaves it → (..., outputs). What is given is used up."""
+        """(..., width) after the first linear map → (..., outputs). The input is overwritten."""
         for layer in self.layers[1:]:
             hidden = layer(hidden.relu_())
         return hidden
@@ -73,7 +73,7 @@ def local_ensemble(coords: Tensor, size: tuple[int, int], answer: Callable[[Neig
 
 @dataclass(frozen=True)
 class Pixels:
-    """Features as rows that lie together in memory, to be looked up pixel by pixel."""
+    """Features with the channels of each pixel contiguous in memory, for lookups by pixel."""
 
     rows: Tensor
     """(B·h·w, C)"""
@@ -95,6 +95,6 @@ def size_of(features: Tensor) -> tuple[int, int]:
     return features.shape[-2], features.shape[-1]
 
 
-def for_each(coords: Tensor, cell: Tensor) -> Tensor:
-    """cell (B, 2) beside every query (B, n, 2)."""
+def cell_per_query(coords: Tensor, cell: Tensor) -> Tensor:
+    """cell (B, 2) repeated for every query (B, n, 2)."""
     return cell.unsqueeze(1).expand_as(coords)

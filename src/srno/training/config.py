@@ -1,4 +1,4 @@
-"""What a training run is: one frozen record that is the command's flags, the API's argument and the run's memory."""
+"""Settings of a training run: one frozen record that is the command's flags, the API's argument and config.json."""
 
 import json
 from dataclasses import asdict, dataclass, fields
@@ -22,70 +22,70 @@ class TrainConfig:
     init: Path | None = None
     """Weights to start from: a file or a shipped name; the preset may be deeper or wider than they are."""
     revive: bool = False
-    """With --init: fresh weights for the units of EDSR's blocks that answer nothing any more; the function stays."""
+    """With --init: restart the dead units of EDSR's blocks with fresh weights, without changing the function."""
     validation: Path | None = None
-    """Folder of pictures to select by; they are not trained on, wherever it lies."""
+    """Folder of validation pictures; they are not trained on, even if it lies in a folder of --data."""
     hold_out: int = 16
-    """Without a validation folder: this many pictures are taken out of the data for it, at most a third."""
+    """Without --validation: number of pictures held out of the data for validation, at most a third."""
 
     steps: int | None = None
     """Budget in steps."""
     epochs: float | None = None
     """Budget in epochs, each --repeat visits of every picture."""
     minutes: float | None = None
-    """Budget in minutes: the schedule ends when the time does."""
+    """Budget in minutes of training; the schedule ends with it."""
 
     stages: str = "48x16x1152"
-    """Shape of the samples, PATCHxBATCHxPOINTS; with UNTIL: before it, several one after the other."""
+    """Shape of the samples, PATCHxBATCHxPOINTS; UNTIL:SHAPE,SHAPE changes it at the share UNTIL of the budget."""
     r_min: float = 1.0
     """Smallest scale drawn."""
     r_max: float = 4.0
     """Largest scale drawn."""
     sampling: Literal["random", "sequential"] = "random"
-    """Supervision points anywhere in the crop, or as one window (the paper's -s, as we read it)."""
+    """Supervision points anywhere in the crop, or in one window (our reading of the paper's -s)."""
     detail: float = 0.0
     """Share of crops placed where the picture has detail."""
     flat: float = 0.0
-    """Share of crops painted over with one colour, so that plains of any colour keep it up to the picture's edge."""
+    """Share of crops filled with one colour, so that flat regions keep their colour up to the picture's edge."""
     degradation: str = "bicubic"
     """How low-resolution patches are made."""
     allow_small: bool = False
-    """Use pictures that are too small for the largest crop, at the scales they allow."""
+    """Use pictures that are too small for the largest crop, at the scales that fit."""
     repeat: int = 20
     """Visits of each picture in an epoch."""
 
     optimiser: Literal["muon", "adam"] = "muon"
     """Muon on matrices and kernels with Adam for the rest, or Adam alone."""
     rate: float = 2e-3
-    """Peak rate of Muon, or of Adam where it is alone."""
+    """Peak learning rate of Muon, or of Adam if it is the only optimiser."""
     adam_rate: float = 1e-3
-    """Peak rate of Adam for what Muon leaves."""
+    """Peak learning rate of Adam for the parameters that Muon does not take."""
     betas: tuple[float, float] = (0.9, 0.99)
-    """Adam's averaging."""
+    """Decay rates of Adam's moments."""
     weight_decay: float = 0.0
-    """Muon's decay."""
+    """Weight decay of Muon."""
     warmup: float = 0.05
-    """Share of the budget over which the rate rises."""
+    """Share of the budget for the warm-up of the rate."""
     warmup_from: float = 0.0
-    """Share of the peak at which it begins."""
+    """Share of the peak rate at which the warm-up starts."""
     constant: float = 0.0
     """Share of the budget, after the warm-up, for which the rate stays at its peak."""
     decay: Literal["cosine", "linear"] = "cosine"
-    """How it then falls to zero."""
+    """How the rate then falls to zero."""
     rate_per_epoch: bool = False
     """Change the rate once an epoch, as the published recipe does."""
     loss: str = "l1"
-    """What is minimised: l1, charbonnier, l2 or rms, each sample's root mean square error; UNTIL: as with --stages."""
+    """Loss: l1, charbonnier, l2 or rms, each sample's root mean square error; UNTIL:LOSS,LOSS as with --stages."""
     clip: float | None = 1.0
     """Largest gradient norm, or none."""
     ema: float | None = 0.999
-    """Averaging of the weights that are evaluated and saved, or none."""
+    """Decay of the moving average of the weights, which is evaluated and saved; or none."""
     accumulate: int = 1
-    """Parts into which each step's batch is cut to save memory."""
+    """Parts into which each step's batch is split to save memory."""
     precision: Precision = "auto"
-    """Arithmetic of the products; auto is bf16 where the device is faster at it. Weights and sums are always fp32."""
+    """Arithmetic of the products; auto is bf16 if the device is faster at it. Weights and sums are always fp32."""
     seed: int = 0
-    """Of weights and samples."""
+    """Seed of weights and samples."""
 
     workers: int = 1
     """Threads that prepare samples."""
@@ -94,7 +94,7 @@ class TrainConfig:
     checkpoint_minutes: float = 4.0
     """Minutes between checkpoints."""
     validation_pixels: int = 192 * 192
-    """Validation pictures are cut to this many pixels at their centre."""
+    """Validation pictures are cropped to this many pixels at their centre."""
 
     def __post_init__(self) -> None:
         if not self.data:
@@ -106,7 +106,7 @@ class TrainConfig:
             raise SRNOError(f"--accumulate {self.accumulate} must divide the batch of every stage in {self.stages}")
         parse_losses(self.loss)
         if self.revive and self.init is None:
-            raise SRNOError("--revive restarts units of weights that are there: give them with --init")
+            raise SRNOError("--revive restarts dead units of existing weights: give them with --init")
         if self.warmup < 0 or self.constant < 0 or self.warmup + self.constant > 1:
             raise SRNOError(
                 f"--warmup {self.warmup:g} and --constant {self.constant:g} must be shares, at most 1 in all"
@@ -122,7 +122,7 @@ class TrainConfig:
         return tuple(stage for _, stage in parse_stages(self.stages))
 
     def stage_at(self, progress: float) -> Stage:
-        """The samples at this share of the budget."""
+        """The shape of the samples at this share of the budget."""
         return at(parse_stages(self.stages), progress)
 
     def loss_at(self, progress: float) -> Loss:
@@ -139,16 +139,16 @@ CHANGEABLE = frozenset(BUDGETS) | {
     "checkpoint_minutes",
     "validation_pixels",
 }
-"""What may be given anew when a run goes on: how long it lasts, and what does not touch the weights."""
+"""Settings that may change when a run resumes: its budget, and those that do not affect the weights."""
 
 
 def to_json(config: TrainConfig) -> str:
-    """The run's memory of itself."""
+    """The content of a run's config.json."""
     return json.dumps(asdict(config), default=str, indent=1)
 
 
 def from_json(text: str) -> TrainConfig:
-    """The inverse of `to_json`; what a newer or older version wrote beside it is left out or has its default."""
+    """The inverse of `to_json`; fields of other versions are dropped, missing ones have their default."""
     known = {entry.name for entry in fields(TrainConfig)}
     raw: dict[str, Any] = {key: value for key, value in json.loads(text).items() if key in known}
     raw["data"] = tuple(Path(folder) for folder in raw["data"])
@@ -168,7 +168,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "constant": 0.6,
         "decay": "linear",
     },
-    # The published one, to the letter: on DIV2K's 800 pictures an epoch is 250 steps. Nothing is held out of them.
+    # The published recipe: on DIV2K's 800 pictures, of which none is held out, an epoch is 250 steps.
     "paper": {
         "epochs": 1050.0,
         "hold_out": 0,
@@ -196,4 +196,4 @@ RECIPES: dict[str, dict[str, Any]] = {
         "accumulate": 16,
     },
 }
-"""Named sets of flags: `--recipe paper` and `--recipe compact`; flags given beside them win."""
+"""Named sets of flags: `--recipe paper` and `--recipe compact`; explicit flags override them."""

@@ -1,4 +1,4 @@
-"""Several processes as one: torchrun starts them, this joins them."""
+"""Distributed training: join the processes that torchrun starts."""
 
 import os
 import signal
@@ -15,15 +15,15 @@ from torch.nn.parallel import DistributedDataParallel
 
 from srno.errors import SRNOError
 
-PATIENCE = timedelta(hours=2)
-"""The others wait this long while the main process decodes pictures or validates."""
+COLLECTIVE_TIMEOUT = timedelta(hours=2)
+"""Longest wait of the other processes while the main process decodes pictures or validates."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class World:
-    """Who we are among the processes of a run."""
+    """This process's rank and device among the processes of a run."""
 
     rank: int
     size: int
@@ -31,11 +31,11 @@ class World:
 
     @property
     def main(self) -> bool:
-        """Whether this process writes and tells."""
+        """Whether this process writes files and reports events."""
         return self.rank == 0
 
-    def agree(self, *values: float) -> list[float]:
-        """The main process's values, in every process."""
+    def broadcast(self, *values: float) -> list[float]:
+        """Return the main process's values in every process."""
         if self.size == 1:
             return list(values)
         shared = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -43,22 +43,23 @@ class World:
         return shared.tolist()
 
     def share(self, make: Callable[[], T]) -> T:
-        """What the main process makes, in every process; so is a mistake of the user's that it runs into."""
+        """Call `make` in the main process and return its result, or raise its `SRNOError`, in every process."""
         if self.size == 1:
             return make()
-        box: list[Any] = [None, None]
+        result_and_error: list[Any] = [None, None]
         if self.main:
             try:
-                box[0] = make()
+                result_and_error[0] = make()
             except SRNOError as error:
-                box[1] = str(error)
-        dist.broadcast_object_list(box, src=0)
-        if box[1] is not None:
-            raise SRNOError(box[1])
-        return box[0]
+                result_and_error[1] = str(error)
+        dist.broadcast_object_list(result_and_error, src=0)
+        result, error = result_and_error
+        if error is not None:
+            raise SRNOError(error)
+        return result
 
     def mean(self, value: Tensor) -> float:
-        """The mean over all processes."""
+        """The mean of `value` over all processes."""
         if self.size > 1:
             value = value.clone()
             dist.all_reduce(value)
@@ -66,23 +67,23 @@ class World:
         return float(value)
 
     def wrap(self, module: nn.Module) -> nn.Module:
-        """The module with gradients that are means over all processes."""
+        """The module with gradients averaged over all processes."""
         return DistributedDataParallel(module) if self.size > 1 else module
 
 
 @contextmanager
 def join_world(device: str) -> Generator[World]:
-    """Join the processes that torchrun started, or be alone."""
+    """Join the processes that torchrun started; without torchrun, a world of one."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
-    place = _find_device(device, int(os.environ.get("LOCAL_RANK", "0")))
+    torch_device = _find_device(device, int(os.environ.get("LOCAL_RANK", "0")))
     if size == 1:
-        yield World(0, 1, place)
+        yield World(0, 1, torch_device)
         return
-    if place.type == "cuda":
-        torch.cuda.set_device(place)
-    dist.init_process_group("nccl" if place.type == "cuda" else "gloo", timeout=PATIENCE)
+    if torch_device.type == "cuda":
+        torch.cuda.set_device(torch_device)
+    dist.init_process_group("nccl" if torch_device.type == "cuda" else "gloo", timeout=COLLECTIVE_TIMEOUT)
     try:
-        yield World(dist.get_rank(), size, place)
+        yield World(dist.get_rank(), size, torch_device)
     finally:
         dist.destroy_process_group()
 
@@ -91,30 +92,30 @@ def _find_device(name: str, local_rank: int) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
-        place = torch.device(name, local_rank) if name == "cuda" else torch.device(name)
-        torch.empty(1, device=place)
+        torch_device = torch.device(name, local_rank) if name == "cuda" else torch.device(name)
+        torch.empty(1, device=torch_device)
     except (RuntimeError, AssertionError, NotImplementedError):
-        raise SRNOError(f"--device {name}: not there; choose auto, cpu, cuda, cuda:N or mps") from None
-    return place
+        raise SRNOError(f"--device {name}: not available; choose auto, cpu, cuda, cuda:N or mps") from None
+    return torch_device
 
 
 @contextmanager
-def stop_requests(*, insist: bool) -> Generator[list[int]]:
-    """Collect SIGTERM and SIGINT instead of dying of them.
+def stop_requests(*, raise_on_second: bool) -> Generator[list[int]]:
+    """Collect SIGTERM and SIGINT instead of ending the process.
 
-    With `insist`, a second Ctrl-C is not collected. Under torchrun it must be: each one comes twice there, from the
-    terminal and from torchrun.
+    With `raise_on_second`, a second Ctrl-C raises KeyboardInterrupt. Under torchrun it must not: each Ctrl-C arrives
+    twice there, from the terminal and from torchrun.
     """
     requests: list[int] = []
 
-    def ask(number: int, _: object) -> None:
+    def collect(number: int, _: object) -> None:
         requests.append(number)
-        if insist:
+        if raise_on_second:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    previous = {number: signal.signal(number, collect) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield requests
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""The pictures of a run: those to train on, as a stream of batches, and those to select by."""
+"""The pictures of a run: training pictures as a stream of batches, and validation pictures."""
 
 import hashlib
 from collections.abc import Callable, Generator
@@ -18,12 +18,12 @@ from srno.training.distributed import World
 from srno.training.stages import Stage
 
 SMALLEST_HELD_OUT = 96
-"""Shorter side of a picture that can tell something about ×4."""
+"""Shorter side, in pixels, that a held-out picture needs at least; at ×4 smaller ones say little."""
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """What a run works on."""
+    """Training and validation pictures of a run."""
 
     training: Cache
     held_out: PictureSet | None
@@ -32,21 +32,21 @@ class Pictures:
 
 
 def open_pictures(config: TrainConfig, world: World, progress: Callable[[int, int], None]) -> Pictures:
-    """Find and check all pictures, and all stages, before the first step; the first start decodes them."""
+    """Find and check all pictures and all stages before the first step; decodes pictures that are not cached."""
     samples = [sample_config(config, stage) for stage in config.all_stages]
     for stage in config.all_stages:
         if stage.batch % world.size:
             raise SRNOError(f"--stages {config.stages}: batch {stage.batch} cannot be shared by {world.size} processes")
     if config.validation is not None:
-        _validation_set(config.validation)  # what is wrong there should not wait for the pictures
-    world.share(lambda: open_cache(config.data, progress=progress).skipped)  # the others then find it ready
+        _validation_set(config.validation)  # reports a wrong folder before the pictures are decoded
+    world.share(lambda: open_cache(config.data, progress=progress).skipped)  # the others then find the cache ready
     cache, held_out = hold_out(open_cache(config.data), config)
     training = usable(cache, max(samples, key=lambda sample: sample.smallest))
     return Pictures(training, held_out, len(training.pictures) * config.repeat)
 
 
 def hold_out(cache: Cache, config: TrainConfig) -> tuple[Cache, PictureSet | None]:
-    """Pictures to train on, and pictures to select by: a folder, or some of the data by a hash of their names."""
+    """Split into training and validation pictures: those of a folder, or some of the data by a hash of their names."""
     pictures = cache.pictures
     if config.validation is not None:
         folder = config.validation.resolve()
@@ -55,7 +55,7 @@ def hold_out(cache: Cache, config: TrainConfig) -> tuple[Cache, PictureSet | Non
             raise SRNOError(f"--validation {config.validation} holds every picture of --data; none is left to train on")
         return cache.take(outside), _validation_set(config.validation)
     large = [i for i, p in enumerate(pictures) if min(p.height, p.width) >= SMALLEST_HELD_OUT]
-    ranked = sorted(large, key=lambda i: _rank(pictures[i].path))
+    ranked = sorted(large, key=lambda i: _name_hash(pictures[i].path))
     chosen = sorted(ranked[: min(config.hold_out, len(pictures) // 3)])
     if not chosen:
         return cache, None
@@ -71,12 +71,12 @@ def _validation_set(folder: Path) -> PictureSet:
     return PictureSet("validation", tuple(picture for each in sets for picture in each.pictures))
 
 
-def _rank(path: Path) -> str:
+def _name_hash(path: Path) -> str:
     return hashlib.sha256(path.name.encode(errors="surrogateescape")).hexdigest()
 
 
 def sample_config(config: TrainConfig, stage: Stage) -> SampleConfig:
-    """What a sample is in this stage."""
+    """The settings of a sample in this stage."""
     return SampleConfig(
         patch=stage.patch,
         points=stage.points,
@@ -98,7 +98,7 @@ def first_patches(pictures: Pictures, config: TrainConfig, count: int) -> Tensor
 
 
 class Feed:
-    """This process's batches, in whatever shape the stage asks for."""
+    """Batches of this process, in the shape of the current stage."""
 
     def __init__(self, pictures: Pictures, config: TrainConfig, world: World) -> None:
         self.pictures, self.config, self.world = pictures, config, world
@@ -106,7 +106,7 @@ class Feed:
         self._stream: Generator[Sample] | None = None
 
     def batch(self, stage: Stage, sample: int) -> Sample:
-        """The batch that begins with sample number `sample`; the next one asked for is the one after it."""
+        """The batch that begins with sample number `sample`; consecutive calls must ask for consecutive batches."""
         if self._stream is None or stage != self._stage:
             self.close()
             self._stage, self._stream = stage, self._open(stage, sample)

@@ -1,9 +1,8 @@
 """Start a larger model from a smaller one, without changing the function that it computes.
 
-One rule does it: what was there before takes nothing from what is new. In every linear map and convolution the old
-outputs have zero weights for new inputs, while new outputs are free; and new residual parts end in a zero map. So
-the new parts compute something from the start, are not heard yet, and the gradient reaches the weights that decide
-how much they will be.
+The rule: old outputs do not depend on new inputs. In every linear map and convolution the weights from new inputs to
+old outputs are zero, the weights of new outputs are random, and new residual parts end in a zero map. So the new parts
+compute features from the first step, do not change the output yet, and the gradient reaches the zero weights.
 """
 
 import re
@@ -17,19 +16,19 @@ from srno.checkpoints.build import create_model
 from srno.checkpoints.native import Checkpoint
 from srno.config import ModelConfig, RDNConfig, SRNOConfig
 from srno.errors import SRNOError
-from srno.operator.lifting import FREQUENCIES
+from srno.operator.lifting import POSITION_OCTAVES
 from srno.operator.model import Model
 
 LAST_OF_RESIDUAL = re.compile(r"encoder\.blocks\.\d+\.conv2\.|layers\.\d+\.W2\.")
-"""What a new residual part ends in. RDN's blocks need none of it: after the last, only `fusion1` hears them."""
+"""Last layers of residual parts, zero in new ones. RDN needs none: only `fusion1` takes what new blocks compute."""
 
 Kept = list[int]
-"""Where the old channels lie among the new ones."""
+"""Indices of the old channels among the new ones."""
 
 
 @torch.no_grad()
 def grow(checkpoint: Checkpoint, target: ModelConfig) -> Model:
-    """A model of config `target` that computes what the checkpoint does; the new parts have fresh weights."""
+    """Make a model of config `target` with the checkpoint's function; new parts have fresh weights."""
     old = checkpoint.model()
     if old.config == target:
         return old.train()
@@ -50,7 +49,7 @@ def grow(checkpoint: Checkpoint, target: ModelConfig) -> Model:
 
 
 def _check(old: ModelConfig, new: ModelConfig) -> None:
-    """Refuse what cannot be had without changing the function, by name."""
+    """Refuse a change of config that cannot keep the function, and name it."""
     if old.system != new.system or old.encoder.family != new.encoder.family:
         raise _refusal("system and encoder", f"{old.system}/{old.encoder.family}", f"{new.system}/{new.encoder.family}")
     can_grow = {"blocks"}
@@ -73,13 +72,13 @@ def _refusal(what: str, old: object, new: object) -> SRNOError:
 
 @dataclass(frozen=True)
 class _Growth:
-    """Where the channels of the old model lie in the new one."""
+    """Indices of the old model's channels in the new one."""
 
     old: ModelConfig
     new: ModelConfig
 
     def kept(self, name: str) -> tuple[Kept | None, Kept | None]:
-        """Old outputs and old inputs of a tensor of the old model; None for all."""
+        """Indices of the old outputs and the old inputs of a tensor; None for all."""
         if name.startswith("encoder."):
             return self._encoder(name.removeprefix("encoder.").rsplit(".", 1)[0])
         if isinstance(self.old, SRNOConfig) and isinstance(self.new, SRNOConfig):
@@ -108,7 +107,7 @@ class _Growth:
         if module == "lifting.linear":
             inputs = [(8, 8), *[channels] * 4, (2, 2)]
             if old.lifting == "nearest":
-                inputs = [channels, (4 * FREQUENCIES + 2, 4 * FREQUENCIES + 2)]
+                inputs = [channels, (4 * POSITION_OCTAVES + 2, 4 * POSITION_OCTAVES + 2)]
             return z, _kept(inputs)
         if module == "projection.hidden":
             return hidden, z
@@ -120,7 +119,7 @@ class _Growth:
 
 
 def _kept(parts: Iterable[tuple[int, int]]) -> Kept:
-    """Channels come in parts of (old, new) widths, side by side; each part keeps its first channels."""
+    """Indices of old channels that lie in consecutive parts of (old, new) widths, at the start of each part."""
     kept: Kept = []
     start = 0
     for old, new in parts:
@@ -130,7 +129,7 @@ def _kept(parts: Iterable[tuple[int, int]]) -> Kept:
 
 
 def _implant(old: Tensor, new: Tensor, outputs: Kept | None, inputs: Kept | None) -> None:
-    """Write the old tensor (outputs, [inputs, …]) into the new one; its outputs take nothing from new inputs."""
+    """Write the old tensor (outputs, [inputs, …]) into the new one; its weights for new inputs are zero."""
     rows = torch.arange(len(new)) if outputs is None else torch.tensor(outputs)
     if new.ndim == 1:
         new[rows] = old

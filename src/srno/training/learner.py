@@ -1,4 +1,4 @@
-"""What a run holds in memory, and how it is written down and taken up again."""
+"""The state of a run in memory, and how it is saved and restored."""
 
 import math
 from dataclasses import dataclass, field
@@ -17,74 +17,76 @@ from srno.training.grow import grow
 from srno.training.optimisers import Average, make_optimisers
 from srno.training.revive import hold, revive
 
-SPIKE = 5.0
-"""A loss this many times its running mean is not trusted."""
-MEMORY = 0.98
-"""Of the running mean."""
+LOSS_SPIKE_FACTOR = 5.0
+"""A step whose loss is this many times the running mean is skipped."""
+LOSS_AVERAGE_DECAY = 0.98
+"""Decay of the running mean of the loss."""
 
 
 @dataclass
 class Position:
-    """Where a run stands, besides its tensors."""
+    """Counters and scores of a run, which are saved beside its tensors."""
 
     step: int = 0
     sample: int = 0
     running_loss: float = math.nan
     bad_steps: int = 0
-    """In a row, up to now."""
+    """Consecutive bad steps up to now."""
     rollbacks: int = 0
     best: float = -math.inf
 
-    def trusts(self, loss: float, norm: float) -> bool:
+    def accepts(self, loss: float, norm: float) -> bool:
         """Whether a step with this loss and gradient norm should be taken."""
         if not (math.isfinite(loss) and math.isfinite(norm)):
             return False
-        return math.isnan(self.running_loss) or loss < SPIKE * self.running_loss
+        return math.isnan(self.running_loss) or loss < LOSS_SPIKE_FACTOR * self.running_loss
 
 
 @dataclass(frozen=True)
 class Learner:
-    """Weights, their average, the optimisers' memory and the position: all that a step changes."""
+    """Weights, their average, the optimisers' state and the position: everything that a step changes."""
 
     model: Model
     average: Average
     optimisers: list[torch.optim.Optimizer]
     position: Position = field(default_factory=Position)
     fresh: list[Tensor] = field(default_factory=list)
-    """Units that were restarted at the beginning, for each block of the encoder; empty if none were asked to be."""
+    """Units that --revive restarted, for each block of the encoder; empty without --revive."""
 
     @classmethod
     def begin(cls, config: TrainConfig, device: torch.device, encoder: nn.Module | None = None) -> Self:
-        """Fresh or given weights, nothing learnt yet."""
+        """Make the state before the first step, with fresh weights or those of --init."""
         torch.manual_seed(config.seed)
         model = _first_model(config, encoder).to(device)
         return cls(model, Average(model, config.ema), make_optimisers(model, config))
 
     def revive(self, patches: Tensor) -> int:
-        """Restart the encoder's units that are dead on patches (B, 3, p, p), before the first step; how many?"""
+        """Restart the units that are dead on patches (B, 3, p, p), before the first step; returns their number."""
         self.fresh[:] = revive(self.model.encoder, patches.to(next(self.model.parameters()).device))
         for name, tensor in self.model.state_dict().items():
             self.average.weights[name].copy_(tensor)
         return sum(map(len, self.fresh))
 
     def hold_fresh(self) -> None:
-        """Leave the filters of restarted units out of the step whose gradient lies in the parameters."""
+        """Zero the gradient of the filters of restarted units, so that the next update does not change them."""
         if self.fresh:
             hold(self.model.encoder, self.fresh)
 
     def update(self, loss: float) -> None:
-        """Take the step whose gradient lies in the parameters."""
+        """Take a step with the gradient that the parameters hold."""
         for optimiser in self.optimisers:
             optimiser.step()
         position = self.position
         position.step += 1
         position.bad_steps = 0
         mean = position.running_loss
-        position.running_loss = loss if math.isnan(mean) else MEMORY * mean + (1 - MEMORY) * loss
+        position.running_loss = (
+            loss if math.isnan(mean) else LOSS_AVERAGE_DECAY * mean + (1 - LOSS_AVERAGE_DECAY) * loss
+        )
         self.average.update(self.model, position.step)
 
     def state(self, seconds: float) -> dict[str, Any]:
-        """Everything that is needed to go on as if nothing had happened."""
+        """Everything that an exact resumption needs."""
         return {
             "step": self.position.step,
             "position": dict(vars(self.position)),
@@ -97,8 +99,13 @@ class Learner:
         }
 
     def restore(self, state: dict[str, Any]) -> float:
-        """Put everything back; returns the seconds that the run had taken."""
-        self.model.load_state_dict(state["model"])
+        """Restore a saved state; returns its seconds of training."""
+        try:
+            self.model.load_state_dict(state["model"])
+        except RuntimeError:
+            raise SRNOError(
+                "the run has another model than this; give its own --preset, and its --encoder if any"
+            ) from None
         for name, tensor in self.average.weights.items():
             tensor.copy_(state["average"][name])
         for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
@@ -106,7 +113,7 @@ class Learner:
         for name, value in state["position"].items():
             setattr(self.position, name, value)
         torch.set_rng_state(state["random"])
-        self.fresh[:] = state.get("fresh", [])  # which states from before there was --revive do not have
+        self.fresh[:] = state.get("fresh", [])  # not in states that are older than --revive
         return float(state["seconds"])
 
 

@@ -1,4 +1,4 @@
-"""The training loop, to be read from top to bottom.
+"""The training loop.
 
 srno train --preset light --data pictures --out runs/light --minutes 150
 srno train --resume runs/light
@@ -19,19 +19,19 @@ from srno.training.distributed import World, join_world, stop_requests
 from srno.training.feed import Feed, first_patches, open_pictures
 from srno.training.learner import Learner
 from srno.training.optimisers import set_rate
-from srno.training.recorder import Recorder, Tell
+from srno.training.recorder import Recorder, Report
 from srno.training.run import Run
 from srno.training.schedule import Budget, Clock
 from srno.training.step import Objective, choose_precision, gradient
 
-PATIENCE = 5
-"""Bad steps in a row after which the run goes back to a saved state."""
+BAD_STEPS_BEFORE_ROLLBACK = 5
+"""Consecutive bad steps after which the run rolls back to a saved state."""
 REVIVAL_PATCHES = 256
-"""Patches to which a unit must not have answered once to be given fresh weights."""
+"""Number of patches on which a unit must always be zero to be restarted."""
 HOLD_SHARE = 0.25
-"""Share of the budget for which the filters of such units stay as they are drawn."""
-ROLLBACKS = 5
-"""Times that it may go back before it gives up."""
+"""Share of the budget for which the filters of restarted units stay fixed."""
+MAX_ROLLBACKS = 5
+"""Rollbacks after which the run gives up."""
 
 
 def train(
@@ -40,48 +40,48 @@ def train(
     *,
     encoder: nn.Module | None = None,
     device: str = "auto",
-    report: Tell | None = None,
+    report: Report | None = None,
 ) -> Path:
-    """Train a model into the folder `out`, or resume the run that is there; returns the best weights' file.
+    """Train a model into the folder `out`, or resume the run that is there; returns the path of the best weights.
 
-        `encoder` is a module of your own in place of the preset's, see `srno.SRNO`. `report` is called with each event,
-    a dict such as {"event": "step", "loss": …} or {"event": "validation", "mean": …}. Under torchrun the processes
-    share the work. Ctrl-C stops after the step with everything saved, and raises KeyboardInterrupt.
+    `encoder` is a module in place of the preset's encoder, see `srno.SRNO`. `report` is called with each event, a dict
+    such as {"event": "step", "loss": …} or {"event": "validation", "mean": …}. Under torchrun the processes share the
+    work. Ctrl-C ends the run after the current step, saves everything and raises KeyboardInterrupt.
 
     >>> import srno, tempfile
-        >>> from pathlib import Path
-    from typing import Any
-        >>> pictures = Path(srno.__file__).parent / "examples"
-        >>> config = srno.TrainConfig(data=(pictures,), preset="light", steps=1, stages="16x2x64", hold_out=0)
-        >>> srno.train(config, Path(tempfile.mkdtemp()) / "run").name
-        'best.safetensors'
+    >>> from pathlib import Path
+    >>> pictures = Path(srno.__file__).parent / "examples"
+    >>> config = srno.TrainConfig(data=(pictures,), preset="light", steps=1, stages="16x2x64", hold_out=0)
+    >>> srno.train(config, Path(tempfile.mkdtemp()) / "run").name
+    'best.safetensors'
     """
     run = Run(Path(out))
     with join_world(device) as world:
-        tell = report if report is not None and world.main else _ignore
-        stopped = loop(config, run, world, tell, encoder=encoder)
+        report = report if report is not None and world.main else _ignore
+        stopped = loop(config, run, world, report, encoder=encoder)
     if stopped:
         raise KeyboardInterrupt
     return run.folder / "best.safetensors"
 
 
 def loop(
-    config: TrainConfig, run: Run, world: World, tell: Tell, *, encoder: nn.Module | None = None
+    config: TrainConfig, run: Run, world: World, report: Report, *, encoder: nn.Module | None = None
 ) -> signal.Signals | None:
     """Train until the budget is used up or the process is asked to stop; resumes from the run's last state if any.
 
     Returns the signal that stopped it, None when it is done. Only the main process writes and reports.
     """
+    report = _logged(run, report) if world.main else _ignore
     precision = world.share(lambda: choose_precision(config.precision, world.device))
     config = replace(config, precision=precision)
     learner = Learner.begin(config, world.device, encoder)
-    pictures = open_pictures(config, world, lambda done, of: tell({"event": "reading", "done": done, "of": of}))
+    pictures = open_pictures(config, world, lambda done, of: report({"event": "reading", "done": done, "of": of}))
 
     with ExitStack() as stack:
         if world.main:
             stack.enter_context(run.opened())
             for path, reason in pictures.training.skipped:
-                tell({"event": "skipped", "path": str(path), "reason": reason})
+                report({"event": "skipped", "path": str(path), "reason": reason})
         state = world.share(run.load_state)
         clock = stack.enter_context(Clock(learner.restore(state) if state else 0.0))
         budget, position = Budget(config=config, epoch_samples=pictures.epoch_samples, clock=clock), learner.position
@@ -89,19 +89,19 @@ def loop(
             world.share(lambda: budget.check_change(run.config(), position))
         elif config.revive:
             revived = learner.revive(first_patches(pictures, config, REVIVAL_PATCHES))
-            tell({"event": "note", "text": f"{revived} dead units of the encoder have fresh weights"})
+            report({"event": "note", "text": f"{revived} dead units of the encoder have fresh weights"})
         objective = world.wrap(Objective(learner.model))
         if world.main:
-            run.remember(config)
+            run.save_config(config)
         feed = stack.enter_context(closing(Feed(pictures, config, world)))
-        requests = stack.enter_context(stop_requests(insist=world.size == 1))
-        recorder = Recorder(config, run, learner, clock, pictures, tell) if world.main else None
+        requests = stack.enter_context(stop_requests(raise_on_second=world.size == 1))
+        recorder = Recorder(config, run, learner, clock, pictures, report) if world.main else None
         if recorder:
             recorder.begin(resumed=state is not None)
 
         while True:
             asked = requests[0] if requests else 0
-            progress, rate, stop = world.agree(budget.progress(position), budget.rate_factor(position), asked)
+            progress, rate, stop = world.broadcast(budget.progress(position), budget.rate_factor(position), asked)
             if progress >= 1 or stop:
                 break
             stage = config.stage_at(progress)
@@ -111,20 +111,32 @@ def loop(
             position.sample += stage.batch
             if progress < HOLD_SHARE:
                 learner.hold_fresh()
-            if position.trusts(loss, norm):
+            if position.accepts(loss, norm):
                 learner.update(loss)
                 if recorder:
                     recorder.after_step(stage, loss=loss, norm=norm, rate=rate, progress=progress)
             else:
                 position.bad_steps += 1
-                tell({"event": "note", "text": f"step {position.step}: loss {loss:.4g}, gradient {norm:.4g}; skipped"})
-                if position.bad_steps >= PATIENCE:
+                text = f"step {position.step}: loss {loss:.4g}, gradient {norm:.4g}; skipped"
+                report({"event": "note", "text": text})
+                if position.bad_steps >= BAD_STEPS_BEFORE_ROLLBACK:
                     roll_back(run, learner, world)
-                    tell({"event": "rollback", "step": position.step, "bad_steps": PATIENCE})
+                    report({"event": "rollback", "step": position.step, "bad_steps": BAD_STEPS_BEFORE_ROLLBACK})
 
         if recorder:
             recorder.end(done=not stop)
     return signal.Signals(int(stop)) if stop else None
+
+
+def _logged(run: Run, report: Report) -> Report:
+    """Write every event but the reading of pictures to the run's log, then report it."""
+
+    def emit(event: dict[str, Any]) -> None:
+        if event["event"] != "reading":
+            run.write_log(**event)
+        report(event)
+
+    return emit
 
 
 def _ignore(_event: dict[str, Any]) -> None:
@@ -132,10 +144,10 @@ def _ignore(_event: dict[str, Any]) -> None:
 
 
 def roll_back(run: Run, learner: Learner, world: World) -> None:
-    """Go back to saved weights, but on to other samples, and not for ever."""
+    """Restore a saved state but continue with the next samples; too many rollbacks are an error."""
     position = learner.position
     sample, rollbacks = position.sample, position.rollbacks + 1
-    state = world.share(lambda: run.load_state(before=position.step) if rollbacks <= ROLLBACKS else None)
+    state = world.share(lambda: run.load_state(before=position.step) if rollbacks <= MAX_ROLLBACKS else None)
     if state is None:
         advice = f"begin again with a lower --rate, perhaps from --init {run.folder / 'best.safetensors'}"
         raise SRNOError(f"training diverges: {advice}")

@@ -27,8 +27,8 @@ class KernelMuon(torch.optim.Muon):
         return super().step(closure)
 
 
-def takes_muon(model: nn.Module) -> list[nn.Parameter]:
-    """Weights of linear maps and convolutions, but for those that touch the picture itself (3 channels)."""
+def muon_weights(model: nn.Module) -> list[nn.Parameter]:
+    """Weights of linear maps and convolutions, except those with the 3 channels of the picture."""
     chosen: list[nn.Parameter] = []
     for module in model.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
@@ -40,7 +40,7 @@ def takes_muon(model: nn.Module) -> list[nn.Parameter]:
 
 def make_optimisers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
     """The optimisers of a run; each keeps its peak rate in its groups as `peak`."""
-    matrices = takes_muon(model) if config.optimiser == "muon" else []
+    matrices = muon_weights(model) if config.optimiser == "muon" else []
     ids = {id(matrix) for matrix in matrices}
     rest = [parameter for parameter in model.parameters() if id(parameter) not in ids]
     rate = config.adam_rate if matrices else config.rate
@@ -54,14 +54,14 @@ def make_optimisers(model: nn.Module, config: TrainConfig) -> list[torch.optim.O
 
 
 def set_rate(optimisers: list[torch.optim.Optimizer], factor: float) -> None:
-    """Put every rate at this share of its peak."""
+    """Set every rate to this share of its peak."""
     for optimiser in optimisers:
         for group in optimiser.param_groups:
             group["lr"] = group["peak"] * factor
 
 
 class Average:
-    """Exponential moving average of weights, with a short memory while there is little to remember."""
+    """Exponential moving average of weights; the decay starts low, so that the first weights lose influence soon."""
 
     def __init__(self, model: nn.Module, decay: float | None) -> None:
         self.decay = decay

@@ -1,4 +1,4 @@
-"""A run's curves as a picture."""
+"""Plot the curves of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from srno.errors import SRNOError, require
 from srno.training.run import Run
 
-WINDOWS = 100
-"""Means that a noisy curve is drawn from."""
+MEAN_WINDOWS = 100
+"""Windows over which a noisy curve is averaged, at most."""
 
 Entries = list[dict[str, Any]]
 Curve = NDArray[np.float64]
@@ -19,7 +19,7 @@ Curve = NDArray[np.float64]
 def plot(run: Run) -> Path:
     """Draw loss, validation, rate and throughput of a run over its steps to curves.png in its folder.
 
-    Over steps and not over time: neither a busy machine nor a break bends the curves.
+    The x axis is steps, not time, so that neither a busy machine nor a break distorts the curves.
     """
     entries = run.read_log()
     steps = [entry for entry in entries if entry["event"] == "step"]
@@ -28,11 +28,11 @@ def plot(run: Run) -> Path:
     figure = require("matplotlib.figure", "plot").Figure(figsize=(11, 7), layout="constrained")
     (loss, psnr), (rate, speed) = figure.subplots(2, 2)
     x = _values(steps, "step")
-    _noisy(loss, x, _values(steps, "loss"))
-    _validation(psnr, [entry for entry in entries if entry["event"] == "validation"])
+    _plot_noisy(loss, x, _values(steps, "loss"))
+    _plot_validation(psnr, [entry for entry in entries if entry["event"] == "validation"])
     rate.plot(x, _values(steps, "rate"), color="C0")
     rate.set_ylim(0, 1.05)
-    _noisy(speed, x, _values(steps, "pixels"))
+    _plot_noisy(speed, x, _values(steps, "pixels"))
     speed.set_ylim(0, None)
     titles = ("training loss", "validation PSNR on Y, dB (averaged weights)", "rate, share of its peak", "LR pixels/s")
     for axes, title in zip((loss, psnr, rate, speed), titles, strict=True):
@@ -46,15 +46,15 @@ def plot(run: Run) -> Path:
         axes.set_xlabel("steps")
     speed.yaxis.set_major_formatter("{x:,.0f}")
     hours = steps[-1]["seconds"] / 3600
-    took = f"{hours:.1f} hours" if hours >= 2 else f"{60 * hours:.1f} minutes"
-    figure.suptitle(f"{run.folder.resolve().name}: {steps[-1]['step']:,} steps in {took}", x=0.01, ha="left")
+    duration = f"{hours:.1f} hours" if hours >= 2 else f"{60 * hours:.1f} minutes"
+    figure.suptitle(f"{run.folder.resolve().name}: {steps[-1]['step']:,} steps in {duration}", x=0.01, ha="left")
     path = run.folder / "curves.png"
     figure.savefig(path, dpi=110)
     return path
 
 
-def _validation(axes: Any, entries: Entries) -> None:
-    """A curve for each scale, its best marked."""
+def _plot_validation(axes: Any, entries: Entries) -> None:
+    """Draw a curve for each scale and mark the best validation."""
     names = sorted({key for entry in entries for key in entry if key.startswith("x")})
     if not names:
         axes.text(0.5, 0.5, "none yet", transform=axes.transAxes, ha="center")
@@ -72,9 +72,9 @@ def _values(entries: Entries, name: str) -> Curve:
     return np.array([entry.get(name, np.nan) for entry in entries], np.float64)
 
 
-def _noisy(axes: Any, x: Curve, y: Curve) -> None:
-    """Single values faintly, as far as they fit; their means over windows clearly."""
-    groups = np.array_split(np.arange(len(x)), min(WINDOWS, max(1, len(x) // 4)))
+def _plot_noisy(axes: Any, x: Curve, y: Curve) -> None:
+    """Draw single values faintly and their means over windows on top; outliers may lie outside the axes."""
+    groups = np.array_split(np.arange(len(x)), min(MEAN_WINDOWS, max(1, len(x) // 4)))
     means = np.array([y[group].mean() for group in groups])
     axes.plot(x, y, color="C0", alpha=0.25, linewidth=0.5)
     axes.plot([x[group].mean() for group in groups], means, color="C0", marker="." if len(means) < 3 else None)

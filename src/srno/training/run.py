@@ -1,4 +1,4 @@
-"""The files of a run: what it is, how to go on, what came out, what happened."""
+"""The files of a run: config, states, weights and log."""
 
 import io
 import json
@@ -18,8 +18,8 @@ from srno.errors import SRNOError
 from srno.files import locked, remove_partial, write_atomically
 from srno.training.config import TrainConfig, from_json, to_json
 
-KEPT = 2
-"""States that are kept: the newest, and one more in case it is damaged or leads nowhere."""
+KEPT_STATES = 2
+"""Saved states that are kept: the newest, and one more in case it is damaged or diverges."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,17 @@ class Run:
         return self.folder / "log.jsonl"
 
     def check_new(self) -> None:
-        """Refuse what is no folder, or one that holds a run already."""
+        """Refuse a path that is not a folder, or a folder that already holds a run."""
         if self.folder.exists() and not self.folder.is_dir():
-            raise SRNOError(f"--out {self.folder} is a file; give a folder, which need not be there yet")
+            raise SRNOError(f"--out {self.folder} is a file; give a folder, which need not exist yet")
         if (self.folder / "config.json").exists():
             raise SRNOError(
-                f"{self.folder} holds a run already; go on with --resume {self.folder}, or choose another --out"
+                f"{self.folder} holds a run already; continue it with --resume {self.folder}, or choose another --out"
             )
 
     @contextmanager
     def opened(self) -> Generator[None]:
-        """Take the folder for this process, and remove what a killed one left."""
+        """Lock the folder for this process, and remove partial files of a killed one."""
         with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / ".lock").touch()
@@ -58,20 +58,20 @@ class Run:
             yield
 
     def config(self) -> TrainConfig:
-        """What the run was begun with."""
+        """Read the config of the run."""
         try:
             return from_json((self.folder / "config.json").read_text())
         except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
-            raise SRNOError(f"--resume {self.folder}: no run there that could go on ({error})") from None
+            raise SRNOError(f"--resume {self.folder}: no run there that can be resumed ({error})") from None
 
-    def remember(self, config: TrainConfig) -> None:
-        """Write down what the run is."""
+    def save_config(self, config: TrainConfig) -> None:
+        """Write the config of the run."""
         with self._writing():
             write_atomically(self.folder / "config.json", to_json(config).encode())
 
     @contextmanager
     def _writing(self) -> Generator[None]:
-        """A folder that cannot be written to is the user's to mend."""
+        """Turn an error of writing into an `SRNOError`."""
         try:
             yield
         except OSError as error:
@@ -83,18 +83,18 @@ class Run:
         return sorted(found, key=lambda path: int(path.stem), reverse=True)
 
     def save_state(self, state: dict[str, Any]) -> None:
-        """Add a state, and only then drop the oldest, and those that lie ahead: no way led on from there."""
+        """Add a state, then remove the oldest and those of later steps, which a rollback has discarded."""
         buffer = io.BytesIO()
         torch.save(state, buffer)
         write_atomically(self.folder / "state" / f"{state['step']:09d}.pt", buffer.getvalue())
-        behind = [path for path in self.states() if int(path.stem) <= state["step"]]
-        for path in set(self.states()) - set(behind[:KEPT]):
+        reached = [path for path in self.states() if int(path.stem) <= state["step"]]
+        for path in set(self.states()) - set(reached[:KEPT_STATES]):
             path.unlink(missing_ok=True)
 
     def load_state(self, *, before: int | None = None) -> dict[str, Any] | None:
-        """The newest state that can be read, if possible one from before some step.
+        """Load the newest readable state, if possible one from before step `before`.
 
-        A state of the very step at which the loss explodes may hold the weights that make it explode.
+        A state of the step at which the loss explodes may hold the weights that cause it.
         """
         states = self.states()
         earlier = [path for path in states if before is None or int(path.stem) < before]
@@ -102,7 +102,7 @@ class Run:
             try:
                 return torch.load(path, map_location="cpu", weights_only=True)
             except Exception:
-                continue  # a damaged file: the one before it is there for this
+                continue  # damaged: try the older one
         return None
 
     def save_weights(self, which: str, config: ModelConfig, weights: dict[str, Tensor], card: Card) -> None:
@@ -110,12 +110,12 @@ class Run:
         write_checkpoint(Checkpoint(config=config, state=weights, card=card), self.folder / f"{which}.safetensors")
 
     def write_log(self, **entry: Any) -> None:
-        """One line of the log; without room for it there is none."""
+        """Append a line to the log; skipped if the disk is full."""
         with suppress(OSError), self.log.open("a") as file:
             file.write(json.dumps(entry) + "\n")
 
     def read_log(self) -> list[dict[str, Any]]:
-        """The log as it counts: what a crash or a rollback undid is left out."""
+        """Read the log without the entries that a crash or a rollback undid."""
         try:
             lines = self.log.read_text().splitlines()
         except OSError:

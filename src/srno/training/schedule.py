@@ -1,4 +1,4 @@
-"""How long a run has trained, how far it is, and the rate there."""
+"""Training time, progress through the budget, and the rate."""
 
 import math
 import threading
@@ -12,16 +12,16 @@ from srno.training.config import BUDGETS, TrainConfig
 from srno.training.learner import Position
 
 CLOCK_INTERVAL = 0.5
-"""Seconds between two looks at the clock."""
-LONGEST_INTERVAL = 4 * CLOCK_INTERVAL
-"""What passes between two looks counts at most this much: for longer, the process was stopped or the lid closed."""
+"""Seconds between two readings of the clock."""
+LONGEST_COUNTED_INTERVAL = 4 * CLOCK_INTERVAL
+"""Seconds counted between two readings, at most: in a longer gap the process or the machine was suspended."""
 
 
 class Clock:
-    """Seconds of training over all parts of a run; neither breaks between them nor a suspended process count.
+    """Counts seconds of training over all processes of a run, without breaks and without suspended time.
 
-    A thread looks at the clock all the time, since steps may be long: only the gaps between its looks tell a
-    suspended process from a slow step.
+    A thread reads the clock at a short interval, since steps may be long: only the gaps between its readings
+    distinguish a suspended process from a slow step.
     """
 
     def __init__(self, before: float = 0.0) -> None:
@@ -29,7 +29,7 @@ class Clock:
         self._last = time.monotonic()
         self._lock = threading.Lock()
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="srno-clock", daemon=True)
+        self._thread = threading.Thread(target=self._tick, name="srno-clock", daemon=True)
 
     def __enter__(self) -> Self:
         self._last = time.monotonic()
@@ -44,18 +44,18 @@ class Clock:
         """Seconds so far."""
         with self._lock:
             now = time.monotonic()
-            self._counted += min(now - self._last, LONGEST_INTERVAL)
+            self._counted += min(now - self._last, LONGEST_COUNTED_INTERVAL)
             self._last = now
             return self._counted
 
-    def _beat(self) -> None:
+    def _tick(self) -> None:
         while not self._end.wait(CLOCK_INTERVAL):
             self.seconds()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What a run may use up: steps, samples or seconds, whichever its config counts."""
+    """The budget of a run: steps, samples or seconds, as its config says."""
 
     config: TrainConfig
     epoch_samples: int
@@ -73,12 +73,12 @@ class Budget:
         return self.clock.seconds() / (60 * config.minutes)
 
     def check_change(self, before: TrainConfig, position: Position) -> None:
-        """Refuse a budget that was given anew and is used up already: the run would end without a word."""
+        """Refuse a changed budget that is used up already: the run would end at once."""
         for name in BUDGETS:
             now = getattr(self.config, name)
             if now is not None and now != getattr(before, name) and self.progress(position) >= 1:
-                stands = f"step {position.step}, sample {position.sample}, {self.clock.seconds() / 60:.1f} minutes"
-                raise SRNOError(f"--{name} {now:g} is used up already: the run stands at {stands}; give more")
+                reached = f"step {position.step}, sample {position.sample}, {self.clock.seconds() / 60:.1f} minutes"
+                raise SRNOError(f"--{name} {now:g} is used up already: the run stands at {reached}; give more")
 
     def rate_factor(self, position: Position) -> float:
         """The rate at this point, as a share of its peak."""
@@ -89,7 +89,7 @@ class Budget:
 
 
 def rate_factor(config: TrainConfig, progress: float) -> float:
-    """Linear warm-up, a constant part, then a fall to zero."""
+    """Linear warm-up, a constant part, then a decay to zero."""
     if progress < config.warmup:
         return config.warmup_from + (1 - config.warmup_from) * progress / config.warmup
     flat_until = config.warmup + config.constant

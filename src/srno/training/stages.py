@@ -1,4 +1,4 @@
-"""A run may change its samples or its loss on the way: `0.8:A,B` is A until 80 % of the budget, then B."""
+"""Samples and losses that change during a run: `0.8:A,B` is A until 80 % of the budget, then B."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def parse_losses(text: str) -> tuple[tuple[float, Loss], ...]:
 
 
 def at(parts: tuple[tuple[float, Part], ...], progress: float) -> Part:
-    """The part that holds at this share of the budget."""
+    """The part that applies at this share of the budget."""
     return next((part for until, part in parts if progress < until), parts[-1][1])
 
 
@@ -49,7 +49,7 @@ def _parse(flag: str, text: str, parse: Callable[[str], Part], form: str) -> tup
         raise SRNOError(f"{flag} {text!r}: write {form}") from None
     shares = [until for until, _ in parts]
     if shares != sorted(set(shares)) or shares[-1] != 1.0 or shares[0] <= 0:
-        raise SRNOError(f"{flag} {text!r}: shares must rise, and the last part must go on to 1")
+        raise SRNOError(f"{flag} {text!r}: shares must increase, and the last part must end at 1")
     return parts
 
 

@@ -1,4 +1,4 @@
-"""One step: what it minimises, its gradient, and the arithmetic that it is computed in."""
+"""One step: its loss, its gradient and its precision."""
 
 import ctypes
 import math
@@ -21,13 +21,13 @@ from srno.training.stages import Loss
 
 CHARBONNIER_EPSILON = 1e-3
 RMS_EPSILON = 1e-3
-"""A quarter of a level: keeps the gradient of samples that are right already from growing without bound."""
+"""About an eighth of a level of 255: bounds the gradient of samples that are almost exact."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Numbers of the two settings in glibc's malloc.h."""
+"""Codes of the two settings in glibc's malloc.h."""
 LARGEST_MALLOC_BLOCK = 32 << 20
-"""The most that glibc takes for the second."""
-BF16_SPEED_UP = 1.3
-"""bf16 is taken where it is this many times as fast as fp32."""
+"""Largest value in bytes that glibc accepts for M_MMAP_THRESHOLD."""
+MIN_BF16_SPEED_UP = 1.3
+"""`auto` chooses bf16 if it is more than this many times as fast as fp32."""
 
 
 class Objective(nn.Module):
@@ -43,7 +43,7 @@ class Objective(nn.Module):
 
 
 def loss_of(output: Tensor, target: Tensor, loss: Loss) -> Tensor:
-    """Mean over batch, points and channels; rms is the mean over the batch of each sample's own root mean square."""
+    """Mean over batch, points and channels; rms is the mean over the batch of each sample's root mean square."""
     if loss == "l1":
         return F.l1_loss(output, target)
     if loss == "l2":
@@ -55,12 +55,12 @@ def loss_of(output: Tensor, target: Tensor, loss: Loss) -> Tensor:
 
 
 def gradient(objective: nn.Module, batch: Sample, config: TrainConfig, kind: Loss, world: World) -> tuple[float, float]:
-    """Leave the step's gradient in the parameters; returns the loss and the gradient's norm before clipping."""
+    """Compute the step's gradient into the parameters; returns the loss and the gradient's norm before clipping."""
     objective.zero_grad(set_to_none=True)
     total = torch.zeros((), device=world.device)
     for part, share, last in _parts(batch, config.accumulate, world.device):
-        alone = last or world.size == 1
-        with nullcontext() if alone else cast(DistributedDataParallel, objective).no_sync():
+        synchronise = last or world.size == 1
+        with nullcontext() if synchronise else cast(DistributedDataParallel, objective).no_sync():
             with torch.autocast(world.device.type, dtype=torch.bfloat16, enabled=config.precision == "bf16"):
                 loss = objective(*part, kind)
             (loss * share).backward()
@@ -77,17 +77,17 @@ def _parts(batch: Sample, count: int, device: torch.device) -> Iterator[tuple[tu
 
 
 def choose_precision(precision: Precision, device: torch.device) -> Literal["fp32", "bf16"]:
-    """What `auto` means on this device, by trying: hardware that lacks bf16 computes it all the same, only slowly."""
+    """Resolve `auto` for this device by timing, since hardware without bf16 computes it too, only slowly."""
     if precision != "auto":
         return precision
     if device.type not in ("cpu", "cuda"):
         return "fp32"
     single, half = (torch.ones(1024, 1024, device=device, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
-    return "bf16" if _time(lambda: single @ single) > BF16_SPEED_UP * _time(lambda: half @ half) else "fp32"
+    return "bf16" if _time(lambda: single @ single) > MIN_BF16_SPEED_UP * _time(lambda: half @ half) else "fp32"
 
 
 def _time(product: Callable[[], Tensor]) -> float:
-    """Seconds of the fastest of a few tries."""
+    """Seconds of the fastest of a few runs."""
     times: list[float] = []
     for _ in range(5):
         start = time.perf_counter()
@@ -97,10 +97,10 @@ def _time(product: Callable[[], Tensor]) -> float:
 
 
 def keep_freed_memory() -> bool:
-    """Ask glibc to keep freed blocks instead of giving each back to the system; returns whether it does.
+    """Ask glibc to keep freed blocks instead of returning them to the system; returns whether it does.
 
-    By default, arrays of some megabytes are mapped anew in every step, and the system fills every page with zeros
-    before it is written: a tenth of a training step on a CPU goes there.
+    By default, arrays of some megabytes are mapped again in every step, and the system fills each page with zeros
+    first: that takes a tenth of a training step on a CPU.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:

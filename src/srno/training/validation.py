@@ -1,4 +1,4 @@
-"""How good the weights are, on pictures that were never trained on: the numbers that select."""
+"""Validation: scores on pictures that are not trained on, which select the best weights."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from srno.upscaling.upscaler import Upscaler
 
 
 def scales_of(config: ModelConfig) -> tuple[Scale, ...]:
-    """What weights are selected by: the published factors, or the only one that the model has."""
+    """Validation scales: the published factors, or the only factor of the model."""
     factors = (2, 3, 4) if config.only_scale is None else (config.only_scale,)
     return tuple(Scale(factor, factor) for factor in factors)
 
@@ -29,13 +29,14 @@ def protocol_of(config: TrainConfig) -> Protocol:
 
 def validate(model: Model, pictures: PictureSet, protocol: Protocol) -> dict[str, float]:
     """Mean PSNR by scale, and their mean."""
-    scores = evaluate(_exactly(model).array, pictures, scales_of(model.config), protocol, model="validation").mean
+    upscale = _exact_upscaler(model).array
+    scores = evaluate(upscale, pictures, scales_of(model.config), protocol, model="validation").mean
     by_scale = {f"x{scale}": score.psnr for scale, score in scores.items()}
     return by_scale | {"mean": float(np.mean(list(by_scale.values())))}
 
 
 def draw_crops(model: Model, pictures: PictureSet, protocol: Protocol, path: Path, *, count: int = 4) -> None:
-    """Rows of bicubic, model and truth at the largest factor, for looking at."""
+    """Save rows of bicubic, model and ground truth at the largest factor as a picture."""
     scale = scales_of(model.config)[-1]
     large = [picture for picture in pictures.pictures if reason_to_skip(picture, scale, protocol) is None]
     rows: list[NDArray[np.uint8]] = []
@@ -43,18 +44,18 @@ def draw_crops(model: Model, pictures: PictureSet, protocol: Protocol, path: Pat
         lr, hr = (pixels.astype(np.float32) / np.float32(255) for pixels in load_pair(picture, scale, protocol))
         size = (hr.shape[0], hr.shape[1])
         arguments: dict[str, Any] = {"size": size, "scale": (scale.y, scale.x), "cell_clip": True}
-        rows.append(_square([bicubic(lr, **arguments), _exactly(model).array(lr, **arguments), hr]))
+        rows.append(_join_centre_squares([bicubic(lr, **arguments), _exact_upscaler(model).array(lr, **arguments), hr]))
     if rows:
         path.parent.mkdir(parents=True, exist_ok=True)
         width = min(row.shape[1] for row in rows)
         Image.fromarray(np.concatenate([row[:, :width] for row in rows])).save(path)
 
 
-def _exactly(model: Model) -> Upscaler:
+def _exact_upscaler(model: Model) -> Upscaler:
     return Upscaler(model=model, integral="exact")
 
 
-def _square(pictures: Sequence[NDArray[np.float32]]) -> NDArray[np.uint8]:
+def _join_centre_squares(pictures: Sequence[NDArray[np.float32]]) -> NDArray[np.uint8]:
     """Equal centre squares side by side, as bytes."""
     side = min(128, *pictures[0].shape[:2])
     top, left = (pictures[0].shape[0] - side) // 2, (pictures[0].shape[1] - side) // 2

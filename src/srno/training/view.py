@@ -1,4 +1,4 @@
-"""Watching a run: a bar on a terminal, lines elsewhere, and TensorBoard for those who want it."""
+"""Progress of a run: a bar on a terminal, lines elsewhere, and TensorBoard events."""
 
 import math
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from srno.view import View
 
 Event = dict[str, Any]
 
-LOSS_MEMORY = 0.95
-"""Of the running mean that is shown."""
+LOSS_AVERAGE_DECAY = 0.95
+"""Decay of the running mean of the loss that is shown."""
 SECONDS_BETWEEN_LINES = 60.0
-"""Between the lines about steps where there is no bar."""
+"""Seconds between the lines about steps if there is no bar."""
 
 
 class RunView:
@@ -27,9 +27,9 @@ class RunView:
         self.title, self.view = title, View()
         self.numbers = dict[str, str]()
         self.start: Event | None = None
-        """The first step since this process began."""
+        """The first step of this process."""
         self.loss = math.nan
-        """Its running mean: single steps are noisy."""
+        """Running mean of the loss, since single steps are noisy."""
         self.next_line = 0.0
         self.bar: TaskID | None = None
 
@@ -42,50 +42,49 @@ class RunView:
         self.view.__exit__(kind, error, at)
 
     def __call__(self, event: Event) -> None:
-        """Take in an event."""
+        """Show an event."""
         match event["event"]:
             case "reading":
-                self._move(0, f"reading pictures, {event['done']} of {event['of']}")
+                self._update_bar(0, f"reading pictures, {event['done']} of {event['of']}")
                 if not self.view.live and event["done"] == 1:
-                    self.view.say(f"reading {event['of']} pictures, which is done once")
+                    self.view.print(f"reading {event['of']} pictures; later runs use the cache")
             case "step":
                 self._step(event)
             case "validation":
                 scores = "  ".join(f"{name} {event[name]:.3f}" for name in event if name[0] == "x" or name == "mean")
                 self.numbers["validation"] = f"{event['mean']:.3f} dB"
-                self.view.say(f"step {event['step']}, {_time(event['seconds'])}: {scores} dB{_dead(event)}")
+                self.view.print(f"step {event['step']}, {_time(event['seconds'])}: {scores} dB{_dead(event)}")
             case "skipped":
-                self.view.say(f"left out {event['path']}: {event['reason']}")
+                self.view.print(f"skipped {event['path']}: {event['reason']}")
             case "resume":
-                self.view.say(f"resuming at step {event['step']}, {_time(event['seconds'])}")
+                self.view.print(f"resuming at step {event['step']}, {_time(event['seconds'])}")
             case "rollback":
-                self.view.say(f"{event['bad_steps']} bad steps in a row: back to the state of step {event['step']}")
+                self.view.print(f"{event['bad_steps']} bad steps in a row: back to the state of step {event['step']}")
             case "note":
-                self.view.say(event["text"])
+                self.view.print(event["text"])
             case kind:
-                self.view.say(f"{kind} after {event['step']} steps, {_time(event['seconds'])}")
+                self.view.print(f"{kind} after {event['step']} steps, {_time(event['seconds'])}")
 
     def _step(self, event: Event) -> None:
         self.start = self.start or event
-        self.loss = (
-            event["loss"] if math.isnan(self.loss) else LOSS_MEMORY * self.loss + (1 - LOSS_MEMORY) * event["loss"]
-        )
+        decay = LOSS_AVERAGE_DECAY
+        self.loss = event["loss"] if math.isnan(self.loss) else decay * self.loss + (1 - decay) * event["loss"]
         self.numbers["step"] = f"{event['step']:,}"
         self.numbers["loss"] = f"{self.loss:.4f}"
         self.numbers["rate"] = f"{100 * event['rate']:.0f} % of peak"
         self.numbers["LR pixels/s"] = f"{event['pixels']:,}"
         text = ", ".join(f"{name} {value}" for name, value in self.numbers.items())
-        self._move(min(1.0, event["progress"]), text)
+        self._update_bar(min(1.0, event["progress"]), text)
         if not self.view.live and event["seconds"] >= self.next_line:
             self.next_line = event["seconds"] + SECONDS_BETWEEN_LINES
-            self.view.say(f"{text}, {_time(event['seconds'])}, {self._left(event)}")
+            self.view.print(f"{text}, {_time(event['seconds'])}, {self._left(event)}")
 
-    def _move(self, share: float, text: str) -> None:
+    def _update_bar(self, share: float, text: str) -> None:
         if self.bar is not None:
             self.view.update(self.bar, share, text=f"{self.title}: {text}")
 
     def _left(self, event: Event) -> str:
-        """Time that is left, from the pace since this process began."""
+        """Time that is left, from the speed since this process started."""
         assert self.start is not None
         gained, seconds = event["progress"] - self.start["progress"], event["seconds"] - self.start["seconds"]
         if gained <= 0:
@@ -98,15 +97,15 @@ def _dead(event: Event) -> str:
 
 
 def _time(seconds: float) -> str:
-    """1:02:03"""
+    """Hours, minutes and seconds, such as 1:02:03."""
     return str(timedelta(seconds=round(seconds)))
 
 
 def tensorboard_writer(folder: Path) -> Callable[[Event], None]:
-    """Hears events and writes them for TensorBoard."""
+    """Make a function that writes events for TensorBoard."""
     writer = require("torch.utils.tensorboard", "tensorboard").SummaryWriter(str(folder / "tensorboard"))
 
-    def tell(event: Event) -> None:
+    def report(event: Event) -> None:
         if event["event"] in ("step", "validation"):
             for name, value in event.items():
                 if isinstance(value, int | float) and name not in ("step", "seconds"):
@@ -114,4 +113,4 @@ def tensorboard_writer(folder: Path) -> Callable[[Event], None]:
         else:
             writer.flush()
 
-    return tell
+    return report

@@ -1,1 +1,1 @@
-"""Many pictures in one go: which ones, where to, and one after the other."""
+"""Enlarge pictures: the Python API, and batches with their sources, sizes and names."""

@@ -22,13 +22,13 @@ from srno.upscaling.sizes import Fit, Request, Size, make_request
 from srno.upscaling.upscaler import AlphaBy, ModelLike, Precision, Upscaler
 
 Samples = TypeVar("Samples", np.uint8, np.uint16, np.float16, np.float32, np.float64)
-Given: TypeAlias = str | Path | Image.Image | Array | Tensor
-Large: TypeAlias = Image.Image | Array | Tensor
-Kind = TypeVar("Kind", bound=Given)
+ImageInput: TypeAlias = str | Path | Image.Image | Array | Tensor
+ImageOutput: TypeAlias = Image.Image | Array | Tensor
+InputKind = TypeVar("InputKind", bound=ImageInput)
 
 
 class Options(TypedDict, total=False):
-    """What `upscale` may be told."""
+    """Keyword options of `upscale`."""
 
     scale: float | tuple[float, float] | None
     size: Size | None
@@ -54,9 +54,9 @@ def upscale(image: Tensor, **options: Unpack[Options]) -> Tensor: ...
 @overload
 def upscale(image: str | Path, **options: Unpack[Options]) -> Image.Image | NDArray[np.uint16]: ...
 @overload
-def upscale(image: list[Kind] | tuple[Kind, ...], **options: Unpack[Options]) -> list[Large]: ...
+def upscale(image: list[InputKind] | tuple[InputKind, ...], **options: Unpack[Options]) -> list[ImageOutput]: ...
 def upscale(
-    image: Given | list[Kind] | tuple[Kind, ...],
+    image: ImageInput | list[InputKind] | tuple[InputKind, ...],
     *,
     scale: float | tuple[float, float] | None = None,
     size: Size | None = None,
@@ -71,8 +71,10 @@ def upscale(
     memory: int | str | None = None,
     precision: Precision = "keep",
     progress: Progress | None = None,
-) -> Large | list[Large]:
-    """Enlarge a picture, or several, by a factor or to a size, and give back the same kind.
+) -> ImageOutput | list[ImageOutput]:
+    """Enlarge a picture, or several, by a factor or to a size, and return the same kind.
+
+    Sides that become smaller are reduced by a bicubic filter: the model only enlarges.
 
     Parameters
     ----------
@@ -80,12 +82,12 @@ def upscale(
         A path, a PIL image, a torch tensor (3, h, w) or (B, 3, h, w) of uint8 or floats in [0, 1], or an array (h, w)
         or (h, w, 1 … 4) of uint8, uint16 or floats in [0, 1]; two and four channels end in alpha. A tensor gives a
         tensor of the same type on its device, an array gives an array of the same type and layout. A PIL image gives
-        one of 8 bits, or of 16 if it is 16-bit gray; it is turned upright if it still has to be, and palettes and inks
+        one of 8 bits, or of 16 if it is 16-bit gray; its EXIF orientation is applied, and palettes and CMYK
         become RGB. A path gives a PIL image with profile, EXIF and resolution in its `info`, or an array of uint16 if
-        the file has 16-bit colour or alpha, which no PIL image can hold. A list or tuple of these, mixed as you like,
-        gives a list of what each would give, by one model that is loaded once.
+        the file has 16-bit colour or alpha, which no PIL image can hold. A list or tuple of these, in any mix, gives
+        a list with one result each; the model is loaded once.
     scale
-        A factor, or two for width and height; 2 if nothing else is said.
+        A factor, or two for width and height; 2 if no size is given.
     size, fit
         (width, height) to fit into (`contain`, the default), to fill with the rest cut off (`cover`), or to take
         exactly and out of proportion (`stretch`).
@@ -96,19 +98,18 @@ def upscale(
     device
         auto, cpu, cuda or mps.
     ensemble
-        The mean over eight flips and rotations: a little better and eight times slower.
+        Average over eight flips and rotations: slightly better, eight times slower.
     alpha
-        By the `operator` or `bicubic`.
+        How transparency is enlarged: by the `operator` or `bicubic`.
     integral
         `exact`, a number of points to estimate the kernel integral from, or `auto`, 131,072 points.
     memory
-        A budget such as "2G" beside picture and output; a share of what is free unless given.
+        Memory budget such as "2G", in addition to picture and output; half of the free memory unless given.
     precision
-        Of the products: fp32, bf16 or fp16, which are faster where the machine has them, or keep, as the weights are.
+        Precision of the products: fp32, bf16 or fp16, which are faster on hardware that supports them, or keep, that of
+        the weights.
     progress
-        Called with the share that is done, from 0 to 1, of all pictures together; may raise to cancel.
-
-    Sides that are to become smaller are reduced by a bicubic filter: the model only enlarges.
+        Called with the finished share of all pictures together, from 0 to 1; may raise to cancel.
 
     Examples
     --------
@@ -120,9 +121,9 @@ def upscale(
     """
     request = make_request(scale, size, width, height, fit)
     several = isinstance(image, list | tuple)
-    images: list[Given] = [*image] if several else [image]
+    images: list[ImageInput] = [*image] if several else [image]
     for number, one in enumerate(images, 1):
-        with _named(number if several else None):
+        with _numbered_errors(number if several else None):
             _check_kind(one)
     upscaler = Upscaler(
         model=model,
@@ -133,30 +134,30 @@ def upscale(
         memory=memory,
         precision=precision,
     )
-    large: list[Large] = []
+    results: list[ImageOutput] = []
     for number, one in enumerate(images, 1):
-        with _named(number if several else None):
-            large.append(_upscale(one, request, upscaler, part_of(progress, number - 1, len(images))))
-    return large if several else large[0]
+        with _numbered_errors(number if several else None):
+            results.append(_upscale(one, request, upscaler, part_of(progress, number - 1, len(images))))
+    return results if several else results[0]
 
 
 @contextmanager
-def _named(number: int | None) -> Generator[None]:
-    """Mistakes say which of several pictures they are about."""
+def _numbered_errors(number: int | None) -> Generator[None]:
+    """Prefix errors with the number of the picture."""
     try:
         yield
     except SRNOError as error:
         raise error if number is None else SRNOError(f"picture {number}: {error}") from None
 
 
-def _upscale(image: Given, request: Request, upscaler: Upscaler, progress: Progress | None) -> Large:
+def _upscale(image: ImageInput, request: Request, upscaler: Upscaler, progress: Progress | None) -> ImageOutput:
     if isinstance(image, Tensor):
         return _upscale_tensor(image, request, upscaler, progress)
-    picture = _opened(image)
+    picture = _open(image)
     if not isinstance(picture, Picture):
         target = request.target((picture.shape[1], picture.shape[0]))
         colour, transparency = _split(picture)
-        return _joined(picture, *enlarge(colour, transparency, target, upscaler, picture.dtype, progress))
+        return _join(picture, *enlarge(colour, transparency, target, upscaler, picture.dtype, progress))
     large = enlarge_picture(picture, request.target(picture.size), upscaler, picture.bits, progress)
     if large.bits == 8:
         return to_pillow(large)
@@ -164,7 +165,7 @@ def _upscale(image: Given, request: Request, upscaler: Upscaler, progress: Progr
 
 
 def _upscale_tensor(image: Tensor, request: Request, upscaler: Upscaler, progress: Progress | None) -> Tensor:
-    """(3, h, w) or (B, 3, h, w) → the same kind at the size asked for."""
+    """(3, h, w) or (B, 3, h, w) → the same kind at the requested size."""
     pictures = image.detach().cpu().reshape(-1, *image.shape[-3:]).permute(0, 2, 3, 1).numpy()
     target = request.target((image.shape[-1], image.shape[-2]))
     large = [
@@ -176,27 +177,27 @@ def _upscale_tensor(image: Tensor, request: Request, upscaler: Upscaler, progres
     )
 
 
-def _opened(image: str | Path | Image.Image | Array) -> Picture | Array:
+def _open(image: str | Path | Image.Image | Array) -> Picture | Array:
     if isinstance(image, str | Path):
         return read(Path(image))
     return from_pillow(ImageOps.exif_transpose(image)) if isinstance(image, Image.Image) else image
 
 
 def _check_kind(image: object) -> None:
-    """Whether it can be a picture at all, as far as can be told without opening files."""
+    """Refuse what cannot be a picture, without opening files."""
     if isinstance(image, Tensor):
         _check_tensor(image)
     elif isinstance(image, np.ndarray):
         _check_array(cast(Array, image))
     elif not isinstance(image, str | Path | Image.Image):
         raise SRNOError(
-            f"{type(image).__name__} is no picture; give a path, a PIL image, a numpy array or a torch tensor"
+            f"{type(image).__name__} is not a picture; give a path, a PIL image, a numpy array or a torch tensor"
         )
 
 
 def _check_tensor(image: Tensor) -> None:
     if image.ndim not in (3, 4) or image.shape[-3] != 3 or image.numel() == 0:
-        raise SRNOError(f"a tensor of shape {tuple(image.shape)} is no picture; give (3, h, w) or (B, 3, h, w)")
+        raise SRNOError(f"a tensor of shape {tuple(image.shape)} is not a picture; give (3, h, w) or (B, 3, h, w)")
     if image.dtype != torch.uint8 and not image.is_floating_point():
         raise SRNOError(f"tensors of {image.dtype} are not supported; give uint8 or floats in [0, 1]")
     if image.is_floating_point():
@@ -204,14 +205,14 @@ def _check_tensor(image: Tensor) -> None:
 
 
 def _check_range(low: float, high: float) -> None:
-    # Written so that NaN is refused too. Rounding may go a little beyond.
+    # Written so that NaN is refused too. The tolerance allows for rounding.
     if not (low >= -1e-3 and high <= 1 + 1e-3):
         raise SRNOError(f"floats must lie in [0, 1], and these go from {low:.4g} to {high:.4g}; scale or clip them")
 
 
 def _check_array(array: Array) -> None:
     if array.ndim not in (2, 3) or 0 in array.shape or (array.ndim == 3 and array.shape[2] > 4):
-        raise SRNOError(f"an array of shape {array.shape} is no picture; give (h, w) or (h, w, 1 … 4), not empty")
+        raise SRNOError(f"an array of shape {array.shape} is not a picture; give (h, w) or (h, w, 1 … 4), not empty")
     if array.dtype.kind == "f":
         _check_range(float(array.min()), float(array.max()))
     elif array.dtype.name not in ("uint8", "uint16"):
@@ -219,14 +220,14 @@ def _check_array(array: Array) -> None:
 
 
 def _split(array: Array) -> tuple[Array, Array | None]:
-    """Colour (h, w, 1|3) and alpha (h, w) of an array of one to four channels."""
+    """Split an array of one to four channels into colour (h, w, 1|3) and alpha (h, w)."""
     layered = array.reshape(*array.shape[:2], -1)
     colours = 1 if layered.shape[2] < 3 else 3
     return layered[..., :colours], layered[..., colours] if layered.shape[2] > colours else None
 
 
-def _joined(like: Array, colour: Array, alpha: Array | None) -> Array:
-    """The layout of `like`, from colour and alpha."""
+def _join(like: Array, colour: Array, alpha: Array | None) -> Array:
+    """Join colour and alpha in the layout of `like`."""
     if alpha is not None:
         return np.concatenate([colour, alpha[..., None]], axis=2)
     return colour[..., 0] if like.ndim == 2 else colour

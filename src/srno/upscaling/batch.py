@@ -1,4 +1,4 @@
-"""One picture after the other: a picture that fails does not stop the rest."""
+"""Process the pictures of a batch in order; a picture that fails does not stop the others."""
 
 import sys
 import time
@@ -20,8 +20,8 @@ Status: TypeAlias = Literal["written", "skipped", "failed"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
-    """What is done to every picture."""
+class BatchSettings:
+    """Settings that apply to every picture."""
 
     request: Request
     upscaler: Upscaler
@@ -33,7 +33,7 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of one source."""
+    """Result of one source."""
 
     input: str
     output: str | None
@@ -45,56 +45,56 @@ class Outcome:
     model: str | None = None
     seconds: float | None = None
     peak_mb: float | None = None
-    """The most memory that the process has taken so far."""
+    """Peak memory of the process so far."""
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known, for JSON."""
+        """The fields that are set, for JSON."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-class Watch(Protocol):
-    """Whoever wants to see how it goes."""
+class BatchProgress(Protocol):
+    """Receives the progress of a batch."""
 
     def begin(self, job: Job, target: Target) -> None: ...
     def advance(self, share: float) -> None: ...
     def end(self, job: Job, outcome: Outcome) -> None: ...
 
 
-def run(plan: BatchPlan, work: Work, watch: Watch) -> Iterator[Outcome]:
-    """Do the jobs of a batch, and tell what became of each."""
+def run(plan: BatchPlan, settings: BatchSettings, progress: BatchProgress) -> Iterator[Outcome]:
+    """Process the jobs of a batch and yield the outcome of each."""
     for job in plan.skipped:
         outcome = Outcome(input=job.source.name, output=str(job.output), status="skipped")
-        watch.end(job, outcome)
+        progress.end(job, outcome)
         yield outcome
     for job in plan.jobs:
         try:
-            outcome = _do(job, work, watch)
-        except BrokenPipeError:  # nobody reads standard output any more
+            outcome = _do(job, settings, progress)
+        except BrokenPipeError:  # standard output is closed
             raise
         except SRNOError as error:
             outcome = _failed(job, str(error))
-        except Exception as error:  # whatever it is, the other pictures are worth having
+        except Exception as error:  # no error of one picture may stop the others
             outcome = _failed(job, f"{type(error).__name__}: {error}")
-        watch.end(job, outcome)
+        progress.end(job, outcome)
         yield outcome
 
 
-def _do(job: Job, work: Work, watch: Watch) -> Outcome:
+def _do(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
     start = time.perf_counter()
     picture = read(job.source.path or job.data or b"", name=job.source.name)
     if job.format is None:
-        work.request.target(picture.size)  # says so if the size is the reason
-        raise SRNOError("its header contradicts itself")
-    target = work.request.target(picture.size)
-    bits = work.bits or picture.bits
+        settings.request.target(picture.size)  # raises if the size is the reason
+        raise SRNOError("its header is inconsistent")
+    target = settings.request.target(picture.size)
+    bits = settings.bits or picture.bits
     check_limits(job.format, *target.size, picture.channels, bits)
     if job.output is not None:
         _make_folder(job.output.parent)
-    watch.begin(job, target)
-    large = enlarge_picture(picture, target, work.upscaler, bits, watch.advance)
+    progress.begin(job, target)
+    large = enlarge_picture(picture, target, settings.upscaler, bits, progress.advance)
     written = write(
-        large, job.output or sys.stdout.buffer, format=job.format, quality=work.quality, metadata=work.metadata
+        large, job.output or sys.stdout.buffer, format=job.format, quality=settings.quality, metadata=settings.metadata
     )
     return Outcome(
         input=job.source.name,
@@ -103,7 +103,7 @@ def _do(job: Job, work: Work, watch: Watch) -> Outcome:
         input_size=picture.size,
         output_size=target.size,
         scale=target.scale,
-        model=work.upscaler.name,
+        model=settings.upscaler.name,
         seconds=round(time.perf_counter() - start, 3),
         peak_mb=peak_mb(),
         notes=(*_notes(job, target), *written.notes),
@@ -111,7 +111,7 @@ def _do(job: Job, work: Work, watch: Watch) -> Outcome:
 
 
 def _notes(job: Job, target: Target) -> Iterator[str]:
-    """What one might not expect."""
+    """Remarks on left-out frames and reduced sides."""
     if job.frames > 1:
         yield f"the first of {job.frames} frames or pages; the others are left out"
     sides = zip(("width", "height"), target.whole, target.source, strict=True)
@@ -130,11 +130,11 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SRNOError(f"{folder}: cannot make this folder ({error.strerror})") from None
+        raise SRNOError(f"{folder}: cannot create this folder ({error.strerror})") from None
 
 
 def peak_mb() -> float | None:
-    """The most memory that this process has taken so far; None where the system does not say."""
+    """Peak memory of this process so far; None if the system does not report it."""
     try:
         import resource
     except ImportError:  # Windows

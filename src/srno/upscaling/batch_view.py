@@ -1,4 +1,4 @@
-"""What one sees while a batch of pictures is made: bars, and a line for each picture that matters."""
+"""Progress display of a batch: bars, and lines for single pictures."""
 
 from collections import Counter
 from types import TracebackType
@@ -11,12 +11,12 @@ from srno.upscaling.jobs import BatchPlan, Job
 from srno.upscaling.sizes import Size, Target
 from srno.view import View
 
-LISTED_NAMES = 5
-"""Files that a line names at most."""
+MAX_LISTED_NAMES = 5
+"""Maximum number of file names in a line."""
 
 
 class BatchView:
-    """Watches a batch: with `bars` on a terminal, with `verbose` a line or two for every picture anywhere."""
+    """Displays a batch: with `bars` on a terminal, with `verbose` a line or two for every picture anywhere."""
 
     def __init__(self, plan: BatchPlan, *, bars: bool, verbose: bool) -> None:
         self.view = View(bars=bars)
@@ -32,7 +32,7 @@ class BatchView:
 
     def __enter__(self) -> Self:
         if self.view.live or self.verbose:
-            self._introduce()
+            self._print_plan()
         self.view.__enter__()
         if not self.single:
             self.overall = self.view.add(self._tally(), total=max(self.pixels, 1))
@@ -42,19 +42,19 @@ class BatchView:
         self.view.__exit__(kind, error, at)
         several = len(self.plan.jobs) + len(self.plan.skipped) > 1
         if several and (self.view.live or self.verbose or self.counts["failed"]):
-            self.say(", ".join(f"{count} {status}" for status, count in self.counts.items()) or "nothing done")
+            self.print(", ".join(f"{count} {status}" for status, count in self.counts.items()) or "nothing done")
 
     def begin(self, job: Job, target: Target) -> None:
-        """A picture has been read, and its size is certain."""
+        """Show a picture that has been read and whose size is known."""
         if self.verbose or (self.view.live and self.single):
             output = job.output or "standard output"
-            self.say(f"{job.source.name} {_size(target.source)} → {output} {_size(target.size)}")
+            self.print(f"{job.source.name} {_size(target.source)} → {output} {_size(target.size)}")
         self.weight = _pixels(job)
         self.title = f"{job.source.relative.name} → {_size(target.size)}"
         self.current = self.view.add(self.title)
 
     def advance(self, share: float) -> None:
-        """This share of the current picture is done."""
+        """Show that this share of the current picture is done."""
         if self.current is not None:
             # Compressing a large file takes a while.
             self.view.update(self.current, share, text=self.title + (", writing" if share >= 1 else ""))
@@ -62,7 +62,7 @@ class BatchView:
             self.view.update(self.overall, self.done + share * self.weight)
 
     def end(self, job: Job, outcome: Outcome) -> None:
-        """A picture is written, skipped or failed."""
+        """Show that a picture is written, skipped or failed."""
         self.counts[outcome.status] += 1
         if self.current is not None:
             self.view.remove(self.current)
@@ -73,27 +73,27 @@ class BatchView:
             self.view.update(self.overall, self.done, text=self._tally())
         self._report(outcome)
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """Print a line above the bars."""
-        self.view.say(text)
+        self.view.print(text)
 
     def _report(self, outcome: Outcome) -> None:
         for line in (*outcome.notes, *((outcome.error,) if outcome.error else ())):
-            self.say(f"srno: {outcome.input}: {line}")
+            self.print(f"srno: {outcome.input}: {line}")
         if outcome.status == "written" and (self.verbose or (self.view.live and self.single)):
             memory = f", {outcome.peak_mb:,.0f} MB at most" if self.verbose and outcome.peak_mb else ""
-            self.say(f"{outcome.output} written in {outcome.seconds:.1f} s{memory}")
+            self.print(f"{outcome.output} written in {outcome.seconds:.1f} s{memory}")
         elif outcome.status == "skipped" and self.verbose:
-            self.say(f"{outcome.output} exists already")
+            self.print(f"{outcome.output} exists already")
 
-    def _introduce(self) -> None:
+    def _print_plan(self) -> None:
         left_out = self.plan.left_out
         if left_out:
-            names = ", ".join(source.relative.name for source in left_out[:LISTED_NAMES])
-            more = "" if len(left_out) <= LISTED_NAMES else " …"
-            self.say(f"left out as results of an earlier run: {names}{more}; with -o FOLDER they would be enlarged too")
+            names = ", ".join(source.relative.name for source in left_out[:MAX_LISTED_NAMES])
+            more = "" if len(left_out) <= MAX_LISTED_NAMES else " …"
+            self.print(f"left out as results of an earlier run: {names}{more}; with -o FOLDER they are enlarged too")
         if not self.single:
-            self.say(f"{len(self.plan.jobs)} pictures, {self.pixels / 1e6:,.1f} megapixels to make")
+            self.print(f"{len(self.plan.jobs)} pictures, {self.pixels / 1e6:,.1f} megapixels to make")
 
     def _tally(self) -> str:
         finished = self.counts["written"] + self.counts["failed"]

@@ -1,8 +1,8 @@
-"""Colours and alpha as the operator takes them, and its answers as samples again.
+"""Convert colour and alpha to the operator's input, and its output to samples.
 
-The operator knows RGB alone. Gray goes in as three equal channels and comes out as the mean of three; alpha goes in as
-a gray picture of its own. A side that is to become smaller is first reduced by a bicubic filter: no model was trained
-to leave detail out.
+The operator takes RGB only. Gray is repeated to three equal channels, and the result is the mean of the three; alpha is
+enlarged as a gray picture. A side that becomes smaller is first reduced by a bicubic filter: the models are trained
+only to enlarge.
 """
 
 from collections.abc import Iterator
@@ -25,25 +25,25 @@ from srno.upscaling.upscaler import Upscaler
 
 Array: TypeAlias = NDArray[Any]
 
-BAND = 1 << 20
-"""Pixels that are turned from the operator's numbers into samples at once."""
+BAND_PIXELS = 1 << 20
+"""Number of output pixels that are converted to samples at once, which bounds the temporary memory."""
 
 
 def enlarge(
     colour: Array, alpha: Array | None, target: Target, upscaler: Upscaler, dtype: Any, progress: Progress | None = None
 ) -> tuple[Array, Array | None]:
-    """Colour (h, w, 1|3) and alpha (h, w) at the size of `target`, as `dtype`.
+    """Enlarge colour (h, w, 1|3) and alpha (h, w) to the size of `target`, as `dtype`.
 
-    Integers of 8 or 16 bits are shares of their largest value, floats lie in [0, 1]; what comes out is clamped to that.
+    Integers of 8 or 16 bits are shares of their largest value, floats lie in [0, 1]; the result is clamped.
     """
-    _check_room(target, upscaler, colour.shape[2] + (alpha is not None), np.dtype(dtype))
+    _check_memory(target, upscaler, colour.shape[2] + (alpha is not None), np.dtype(dtype))
     if alpha is None:
         return _enlarge_colour(colour, target, upscaler, dtype, progress), None
     constant = alpha.min() == alpha.max()
     parts = 1 if constant or upscaler.alpha == "bicubic" else 2
     colour = _enlarge_colour(_bleed(colour, alpha), target, upscaler, dtype, part_of(progress, 0, parts))
     if constant:
-        value = alpha[:1, :1] if alpha.dtype == dtype else _as(_floats(alpha[:1, :1]), dtype)
+        value = alpha[:1, :1] if alpha.dtype == dtype else _to_samples(_floats(alpha[:1, :1]), dtype)
         return colour, np.full(target.size[::-1], value)
     return colour, _enlarge_alpha(alpha, target, upscaler, dtype, part_of(progress, parts - 1, parts))
 
@@ -51,7 +51,7 @@ def enlarge(
 def enlarge_picture(
     picture: Picture, target: Target, upscaler: Upscaler, bits: int, progress: Progress | None = None
 ) -> Picture:
-    """A picture at the size of `target` with 8 or 16 bits; what the file said about it stays."""
+    """Enlarge a picture to the size of `target` with 8 or 16 bits; its metadata stays."""
     dtype = np.uint16 if bits == 16 else np.uint8
     colour, alpha = enlarge(picture.colour, picture.alpha, target, upscaler, dtype, progress)
     return replace(picture, colour=colour, alpha=alpha)
@@ -60,43 +60,43 @@ def enlarge_picture(
 def _enlarge_colour(colour: Array, target: Target, upscaler: Upscaler, dtype: Any, progress: Progress | None) -> Array:
     values = _reduced(_floats(colour), target.whole)
     if _only_reduced(target):
-        return _as(_cut(values, target), dtype)
+        return _to_samples(_cut(values, target), dtype)
     rgb = _apply(upscaler, values, target, progress)
     out = np.empty((*target.size[::-1], colour.shape[2]), dtype)
     for rows, band in _bands(rgb, target):
-        out[rows] = _as(band if colour.shape[2] == 3 else band.mean(axis=2, keepdims=True), dtype)
+        out[rows] = _to_samples(band if colour.shape[2] == 3 else band.mean(axis=2, keepdims=True), dtype)
     return out
 
 
 def _enlarge_alpha(alpha: Array, target: Target, upscaler: Upscaler, dtype: Any, progress: Progress | None) -> Array:
-    """Within the range of the nearest nine pixels, so that what is opaque or empty stays exactly so."""
+    """Enlarge alpha within the range of the nearest nine pixels, so that opaque and empty regions stay exact."""
     values = _reduced(_floats(alpha), target.whole)
     if _only_reduced(target):
-        return _as(_cut(values, target), dtype)
+        return _to_samples(_cut(values, target), dtype)
     low, high = _range_around(values)
     (height, width), (left, top) = values.shape, target.origin
     y = ((np.arange(target.size[1]) + top + 0.5) * height / target.whole[1]).astype(np.intp)
     x = ((np.arange(target.size[0]) + left + 0.5) * width / target.whole[0]).astype(np.intp)
     if upscaler.alpha == "bicubic":
         smooth = _cut(matlab_bicubic_float(values, (target.whole[1], target.whole[0])), target)
-        return _as(np.clip(smooth, low[np.ix_(y, x)], high[np.ix_(y, x)]), dtype)
+        return _to_samples(np.clip(smooth, low[np.ix_(y, x)], high[np.ix_(y, x)]), dtype)
     out = np.empty(target.size[::-1], dtype)
     for rows, band in _bands(_apply(upscaler, values[..., None], target, progress), target):
         near = np.ix_(y[rows], x)
-        out[rows] = _as(np.clip(band.mean(axis=2), low[near], high[near]), dtype)
+        out[rows] = _to_samples(np.clip(band.mean(axis=2), low[near], high[near]), dtype)
     return out
 
 
 def _apply(upscaler: Upscaler, values: Floats, target: Target, progress: Progress | None) -> Tensor:
-    """values (h, w, 1|3) in [0, 1] → the whole picture (3, H, W) in [-1, 1], not clamped."""
+    """Render values (h, w, 1|3) in [0, 1] → the whole picture (3, H, W) in [-1, 1], not clamped."""
     image = torch.from_numpy(values).permute(2, 0, 1).expand(3, -1, -1) * 2 - 1
     return upscaler(image, (target.whole[1], target.whole[0]), progress=progress)
 
 
 def _bands(rgb: Tensor, target: Target) -> Iterator[tuple[slice, Floats]]:
-    """The output's rows from (3, H, W) in [-1, 1], some at a time: (rows, width, 3) in [0, 1], not clamped."""
+    """Yield the output from (3, H, W) in [-1, 1] in bands of rows: (rows, width, 3) in [0, 1], not clamped."""
     (left, top), (width, height) = target.origin, target.size
-    step = max(1, BAND // width)
+    step = max(1, BAND_PIXELS // width)
     for first in range(0, height, step):
         last = min(first + step, height)
         band = rgb[:, top + first : top + last, left : left + width].permute(1, 2, 0)
@@ -107,49 +107,49 @@ def _floats(samples: Array) -> Floats:
     return samples.astype(np.float32) if samples.dtype.kind == "f" else to_float(samples)
 
 
-def _as(values: NDArray[np.floating], dtype: Any) -> Array:
-    """Values clipped to [0, 1] as `dtype`."""
+def _to_samples(values: NDArray[np.floating], dtype: Any) -> Array:
+    """Clip values to [0, 1] and convert to `dtype`."""
     kind = np.dtype(dtype)
     return np.clip(values, 0, 1).astype(kind) if kind.kind == "f" else from_float(values, kind.itemsize * 8)
 
 
 def _bleed(colour: Array, alpha: Array) -> Array:
-    """`bleed` for floats too: what nobody sees needs no more than 16 bits."""
+    """Apply `bleed` to floats too: 16 bits are enough for invisible pixels."""
     if colour.dtype.kind != "f":
         return bleed(colour, alpha)
-    seen = np.maximum(from_float(_floats(alpha), 16), (alpha > 0).astype(np.uint16))
-    filled = to_float(bleed(from_float(_floats(colour), 16), seen)).astype(colour.dtype)
+    visible = np.maximum(from_float(_floats(alpha), 16), (alpha > 0).astype(np.uint16))
+    filled = to_float(bleed(from_float(_floats(colour), 16), visible)).astype(colour.dtype)
     return np.where((alpha > 0)[..., None], colour, filled)
 
 
 def _reduced(values: Floats, size: Size) -> Floats:
-    """(h, w, ...) with those sides reduced that are longer than `size`."""
+    """Reduce the sides of (h, w, ...) that are longer than `size`."""
     height, width = values.shape[:2]
     smaller = min(height, size[1]), min(width, size[0])
     return values if smaller == (height, width) else matlab_bicubic_float(values, smaller)
 
 
 def _only_reduced(target: Target) -> bool:
-    """Whether no side grows and some side shrinks, so that there is nothing for the operator to do."""
+    """Whether no side grows and some side shrinks, so that the operator is not needed."""
     return target.whole != target.source and all(
         new <= old for new, old in zip(target.whole, target.source, strict=True)
     )
 
 
 def _cut(values: Floats, target: Target) -> Floats:
-    """The output's part of the whole picture (H, W, ...)."""
+    """Crop the whole picture (H, W, ...) to the output."""
     (left, top), (width, height) = target.origin, target.size
     return values[top : top + height, left : left + width]
 
 
 def _range_around(values: Floats) -> tuple[Floats, Floats]:
-    """(h, w) → the least and the largest of each pixel and its eight neighbours."""
+    """(h, w) → minimum and maximum of each pixel and its eight neighbours."""
     windows = np.lib.stride_tricks.sliding_window_view(np.pad(values, 1, mode="edge"), (3, 3))
     return windows.min(axis=(2, 3)), windows.max(axis=(2, 3))
 
 
-def _check_room(target: Target, upscaler: Upscaler, channels: int, dtype: np.dtype[Any]) -> None:
-    """Refuse what cannot be held, before any work: three numbers of four bytes per pixel, and the samples."""
+def _check_memory(target: Target, upscaler: Upscaler, channels: int, dtype: np.dtype[Any]) -> None:
+    """Refuse an output that does not fit into memory: three fp32 numbers per pixel, and the samples."""
     if next(upscaler.operator.parameters()).device.type != "cpu":
         return
     needed = (2 if upscaler.ensemble else 1) * 12 * target.whole[0] * target.whole[1]
@@ -159,5 +159,5 @@ def _check_room(target: Target, upscaler: Upscaler, channels: int, dtype: np.dty
         size = f"{target.size[0]}×{target.size[1]}"
         raise SRNOError(
             f"an output of {size} pixels takes {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free; "
-            "ask for a smaller size"
+            "choose a smaller size"
         )

@@ -1,4 +1,4 @@
-"""Where a result goes and in which format: beside its source, into a folder, by a template, or to one file."""
+"""Path and format of a result: beside its source, in a folder, by a template, or one file."""
 
 import re
 import string
@@ -10,38 +10,38 @@ from srno.imaging.formats import CAPABILITIES, Format
 from srno.upscaling.sizes import Target
 from srno.upscaling.sources import Source
 
-BESIDE = "{stem}_{scale}x.{ext}"
-"""How results are called beside their sources."""
-IN_FOLDER = "{stem}.{ext}"
-KEPT: frozenset[Format] = frozenset({"PNG", "JPEG", "TIFF"})
-"""Formats that a result keeps unless told otherwise. The others become PNG: GIF has 256 colours, WebP halves the
+BESIDE_SOURCE_TEMPLATE = "{stem}_{scale}x.{ext}"
+"""Names of results beside their sources."""
+IN_FOLDER_TEMPLATE = "{stem}.{ext}"
+KEPT_FORMATS: frozenset[Format] = frozenset({"PNG", "JPEG", "TIFF"})
+"""Formats that a result keeps unless one is given. The others become PNG: GIF has 256 colours, WebP halves the
 resolution of colour, AVIF is written with 8 bits only, and BMP has no alpha."""
-FIELDS = {"stem": r".+", "scale": r"[\d.]+(?:x[\d.]+)?", "width": r"\d+", "height": r"\d+", "ext": r"\w+"}
-"""What a template may say, and what it looks like."""
+TEMPLATE_FIELDS = {"stem": r".+", "scale": r"[\d.]+(?:x[\d.]+)?", "width": r"\d+", "height": r"\d+", "ext": r"\w+"}
+"""Fields of a template, and the pattern that each matches."""
 
 _BY_SUFFIX: dict[str, Format] = {suffix: name for name, known in CAPABILITIES.items() for suffix in known.suffixes}
 
 
 @dataclass(frozen=True)
 class Naming:
-    """Names for results."""
+    """Rules for the names of results."""
 
     folder: Path | None = None
     """None is the folder of each source; otherwise the tree below it is that of the sources."""
-    template: str = BESIDE
+    template: str = BESIDE_SOURCE_TEMPLATE
     format: Format | None = None
     """None lets the template's suffix decide, or else the source's format."""
     bits: int | None = None
-    """Bits per channel that were asked for."""
+    """Requested bits per channel."""
     stdout: bool = False
-    """No files at all."""
+    """Write to standard output, not to files."""
 
     def format_of(self, kind: Format) -> Format:
         """The format of the result for a source of format `kind`."""
         fixed = self.format or _BY_SUFFIX.get(Path(self.template).suffix.lower())
         if fixed is not None:
             return fixed
-        return kind if kind in KEPT and (self.bits or 8) in CAPABILITIES[kind].bits else "PNG"
+        return kind if kind in KEPT_FORMATS and (self.bits or 8) in CAPABILITIES[kind].bits else "PNG"
 
     def output(self, source: Source, kind: Format, target: Target) -> Path | None:
         """The file for the result of one source of format `kind`; None is standard output."""
@@ -54,28 +54,28 @@ class Naming:
             "height": target.size[1],
             "ext": _extension(source, kind, self.format_of(kind)),
         }
-        return self.place(source) / self.template.format_map(values)
+        return self.folder_of(source) / self.template.format_map(values)
 
-    def place(self, source: Source) -> Path:
+    def folder_of(self, source: Source) -> Path:
         """The folder for the result of one source."""
         if self.folder is not None:
             return self.folder / source.relative.parent
         return Path() if source.path is None else source.path.parent
 
-    def stem_behind(self, name: str) -> str | None:
-        """The stem of the source whose result might be called `name`, at whatever scale."""
+    def source_stem(self, name: str) -> str | None:
+        """The stem of the source whose result could have this name at any scale, or None."""
         pattern, seen = "", set[str]()
         for literal, field, _, _ in string.Formatter().parse(self.template):
             pattern += re.escape(literal)
             if field:
-                pattern += f"(?P={field})" if field in seen else f"(?P<{field}>{FIELDS[field]})"
+                pattern += f"(?P={field})" if field in seen else f"(?P<{field}>{TEMPLATE_FIELDS[field]})"
                 seen.add(field)
         match = re.fullmatch(pattern, name, re.DOTALL)
         return match["stem"] if match and "stem" in seen else None
 
 
 def parse_output(text: str | None, format_name: str | None, bits: int | None, inputs: list[str]) -> Naming:
-    """What `-o` means: nothing, `-`, a template with braces, one file, or a folder."""
+    """Parse `-o`: nothing, `-`, a template with braces, one file, or a folder."""
     kind = None if format_name is None else parse_format(format_name)
     if text == "-" or (text is None and inputs == ["-"]):
         return Naming(format=kind, bits=bits, stdout=True)
@@ -86,7 +86,7 @@ def parse_output(text: str | None, format_name: str | None, bits: int | None, in
         return _template(text, kind, bits)
     suffix = path.suffix.lower()
     if path.is_dir() or text.endswith(("/", "\\")) or not re.fullmatch(r"\.[a-z]\w{1,4}", suffix):
-        return Naming(path, IN_FOLDER, kind, bits)
+        return Naming(path, IN_FOLDER_TEMPLATE, kind, bits)
     _check_suffix(text, suffix, kind)
     if len(inputs) > 1 or Path(inputs[0]).is_dir():
         raise SRNOError(f"--output {text}: several pictures cannot become one file; give a folder such as {path.stem}/")
@@ -105,12 +105,13 @@ def _template(text: str, kind: Format | None, bits: int | None) -> Naming:
     head, slash, name = text.rpartition("/")
     try:
         used = {field for _, field, _, _ in string.Formatter().parse(text) if field is not None}
-        if not used <= FIELDS.keys():
-            raise ValueError(f"unknown {', '.join('{' + field + '}' for field in sorted(used - FIELDS.keys()))}")
-        name.format_map({field: 1 if field in ("width", "height") else "x" for field in FIELDS})
+        unknown = ", ".join("{" + field + "}" for field in sorted(used - TEMPLATE_FIELDS.keys()))
+        if unknown:
+            raise ValueError(f"unknown {unknown}")
+        name.format_map({field: 1 if field in ("width", "height") else "x" for field in TEMPLATE_FIELDS})
     except (ValueError, KeyError) as error:
-        fields = ", ".join("{" + field + "}" for field in FIELDS)
-        raise SRNOError(f"--output {text!r} is no template ({error}); it may use {fields}") from None
+        fields = ", ".join("{" + field + "}" for field in TEMPLATE_FIELDS)
+        raise SRNOError(f"--output {text!r} is not a template ({error}); it may use {fields}") from None
     if not name.endswith(".{ext}"):
         _check_suffix(text, Path(name).suffix.lower(), kind)
     if any(field in head for field in ("{", "}")):
@@ -120,13 +121,13 @@ def _template(text: str, kind: Format | None, bits: int | None) -> Naming:
 
 def _check_suffix(text: str, suffix: str, kind: Format | None) -> None:
     if suffix not in _BY_SUFFIX:
-        raise SRNOError(f"--output {text}: {suffix or 'no suffix'} is no known format; use {', '.join(_BY_SUFFIX)}")
+        raise SRNOError(f"--output {text}: {suffix or 'no suffix'} is not a known format; use {', '.join(_BY_SUFFIX)}")
     if kind is not None and _BY_SUFFIX[suffix] != kind:
         raise SRNOError(f"--output {text} and --format {kind.lower()} contradict each other; leave one out")
 
 
 def _extension(source: Source, kind: Format, written: Format) -> str:
-    """The source's own suffix where it is one of the format; Photo.JPEG stays that."""
+    """The source's suffix if the format is kept, so that Photo.JPEG stays .JPEG; otherwise the format's."""
     own = source.relative.suffix
     suffixes = CAPABILITIES[written].suffixes
     return (own if written == kind and own.lower() in suffixes else suffixes[0]).removeprefix(".")

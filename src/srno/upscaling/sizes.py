@@ -1,4 +1,4 @@
-"""Which size a picture is to get, to the pixel: by factors, a box, a width or a height. Sizes are (width, height)."""
+"""Output sizes to the pixel: by factors, a box, a width or a height. Sizes are (width, height)."""
 
 import math
 import re
@@ -10,58 +10,58 @@ from srno.errors import SRNOError
 
 Size: TypeAlias = tuple[int, int]
 Fit: TypeAlias = Literal["contain", "cover", "stretch"]
-"""Inside a box, filling it with the rest cut off, or exactly so and out of proportion."""
+"""Within a box, filling it with the rest cut off, or exactly its size and out of proportion."""
 
 DEFAULT_SCALE = 2
-LARGEST = 2**31 - 1
-"""Pixels per side that any format can hold."""
+MAX_SIDE = 2**31 - 1
+"""Maximum pixels per side; no format holds more."""
 
 _FACTOR = r"(\d+(?:\.\d*)?|\.\d+)"
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a picture goes."""
+    """The output size of one picture."""
 
     source: Size
     size: Size
-    """Of the output."""
+    """Size of the output."""
     whole: Size
-    """Of the whole picture at the new scale; more than `size` only where `cover` cuts something off."""
+    """Size of the whole picture at the new scale; larger than `size` only if `cover` cuts something off."""
     factors: tuple[Fraction, Fraction]
-    """Of width and height, before sizes were rounded to pixels."""
+    """Factors of width and height, before sizes are rounded to pixels."""
 
     @property
     def origin(self) -> Size:
-        """(left, top) of the output in the whole picture: the middle stays."""
+        """(left, top) of the output in the whole picture, which is cropped around its centre."""
         return (self.whole[0] - self.size[0]) // 2, (self.whole[1] - self.size[1]) // 2
 
     @property
     def scale(self) -> tuple[float, float]:
-        """The factors, as numbers."""
+        """The factors as floats."""
         return float(self.factors[0]), float(self.factors[1])
 
     @property
     def label(self) -> str:
-        """The factors for people: 3.7, or 2x3 where they differ."""
+        """The factors as text: 3.7, or 2x3 if they differ."""
         x, y = (f"{factor:.4g}" for factor in self.scale)
         return x if x == y else f"{x}x{y}"
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: factors, or a box of which one side may be open."""
+    """The requested size: factors, or a box of which one side may be open."""
 
     factors: tuple[Fraction, Fraction] | None = None
     box: tuple[int | None, int | None] = (None, None)
     fit: Fit = "contain"
 
     def target(self, source: Size) -> Target:
-        """What it means for a picture of this size; every side gets at least one pixel."""
+        """The output size for a picture of this size; every side has at least one pixel."""
         factors = self.factors or self._fitted(source)
         whole = _pixels(source[0] * factors[0]), _pixels(source[1] * factors[1])
-        if max(whole) > LARGEST:
-            raise SRNOError(f"an output of {whole[0]}×{whole[1]} pixels is more than any format holds")
+        if max(whole) > MAX_SIDE:
+            raise SRNOError(f"an output of {whole[0]}×{whole[1]} pixels is larger than any format holds")
         width, height = self.box
         covered = (width, height) if self.fit == "cover" and width and height else whole
         return Target(source, covered, whole, factors)
@@ -84,11 +84,11 @@ def make_request(
     height: int | None = None,
     fit: Fit | None = None,
 ) -> Request:
-    """One of scale, size, width and height; ×2 where there is none."""
+    """Make a request from one of scale, size, width and height; ×2 if none is given."""
     given = {"scale": scale, "size": size, "width": width, "height": height}
     named = [name for name, value in given.items() if value is not None]
     if named == ["width", "height"]:
-        raise SRNOError(f"width and height together: give size {width}x{height}, and fit says what it means")
+        raise SRNOError(f"width and height together: give size {width}x{height} and a fit")
     if len(named) > 1:
         raise SRNOError(f"{' and '.join(named)} together: give one of scale, size, width, height")
     if fit is not None and size is None:
@@ -112,7 +112,7 @@ def _factors(scale: float | str | tuple[float, float]) -> tuple[Fraction, Fracti
         x, y = scale if isinstance(scale, tuple) else (scale, scale)
         if not (math.isfinite(x) and math.isfinite(y)):
             raise SRNOError(f"scale {scale}: a factor must be a finite number")
-    # By the decimal digits, so that 1.15 times 10 pixels is 11.5 and not a little less.
+    # From the decimal digits, so that 1.15 times 10 pixels is exactly 11.5.
     factors = Fraction(str(x)), Fraction(str(y))
     if min(factors) <= 0:
         raise SRNOError(f"scale {scale}: a factor must be more than 0")
@@ -125,14 +125,14 @@ def _box(size: str | Size) -> Size:
         if not match:
             raise SRNOError(f"size {size!r}: write WIDTHxHEIGHT, such as 3840x2160")
         size = int(match[1]), int(match[2])
-    if min(size) < 1 or max(size) > LARGEST:
-        raise SRNOError(f"size {size[0]}x{size[1]}: both sides must be at least 1 pixel, and no more than {LARGEST:,}")
+    if min(size) < 1 or max(size) > MAX_SIDE:
+        raise SRNOError(f"size {size[0]}x{size[1]}: both sides must be at least 1 pixel, and no more than {MAX_SIDE:,}")
     return size
 
 
 def _side(name: str, value: int | None) -> int | None:
-    if value is not None and not 1 <= value <= LARGEST:
-        raise SRNOError(f"{name} {value}: it must be at least 1 pixel, and no more than {LARGEST:,}")
+    if value is not None and not 1 <= value <= MAX_SIDE:
+        raise SRNOError(f"{name} {value}: it must be at least 1 pixel, and no more than {MAX_SIDE:,}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Which pictures are meant: files, folders, patterns, and `-` for standard input."""
+"""Find the pictures to read: files, folders, patterns, and `-` for standard input."""
 
 import glob
 import os
@@ -10,7 +10,7 @@ from srno.errors import SRNOError
 from srno.imaging.formats import CAPABILITIES
 
 STDIN = "-"
-SUFFIXES = frozenset(suffix for capability in CAPABILITIES.values() for suffix in capability.suffixes)
+PICTURE_SUFFIXES = frozenset(suffix for capability in CAPABILITIES.values() for suffix in capability.suffixes)
 
 
 @dataclass(frozen=True)
@@ -20,36 +20,36 @@ class Source:
     path: Path | None
     """None is standard input."""
     relative: Path
-    """Its place in the tree that it was found in; the name alone where it was named."""
+    """Path within the folder or pattern that it was found by; only the name if the file itself was given."""
 
     @property
     def name(self) -> str:
         return "standard input" if self.path is None else str(self.path)
 
 
-def find_sources(inputs: Iterable[str], *, recursive: bool = False, besides: Path | None = None) -> list[Source]:
-    """The pictures behind `inputs`, each once, in the order given and by name within a folder.
+def find_sources(inputs: Iterable[str], *, recursive: bool = False, excluded: Path | None = None) -> list[Source]:
+    """Find the pictures of `inputs`, each once, in the order given and by name within a folder.
 
-    Folders are looked into, with `recursive` all the way down, except for the folder `besides`, where results go.
+    Folders are listed, with `recursive` including subfolders, except for the folder `excluded`, where results go.
     """
     found: dict[Path | None, Source] = {}
     for text in inputs:
         before = len(found)
-        for source in _expand(text, recursive, besides):
+        for source in _expand(text, recursive, excluded):
             found.setdefault(source.path and source.path.resolve(), source)
-        if len(found) == before and not any(True for _ in _expand(text, recursive, besides)):
-            raise SRNOError(_nothing(text, recursive))
+        if len(found) == before and not any(True for _ in _expand(text, recursive, excluded)):
+            raise SRNOError(_nothing_found(text, recursive))
     if not found:
         raise SRNOError("no pictures given; name files, folders or patterns, or - for standard input")
     return list(found.values())
 
 
-def _expand(text: str, recursive: bool, besides: Path | None) -> Iterator[Source]:
+def _expand(text: str, recursive: bool, excluded: Path | None) -> Iterator[Source]:
     path = Path(text)
     if text == STDIN:
         yield Source(None, Path("stdin"))
     elif path.is_dir():
-        yield from (Source(file, file.relative_to(path)) for file in _pictures(path, recursive, besides))
+        yield from (Source(file, file.relative_to(path)) for file in _pictures(path, recursive, excluded))
     elif path.exists():
         yield Source(path, Path(path.name))
     elif glob.has_magic(text):
@@ -61,10 +61,10 @@ def _expand(text: str, recursive: bool, besides: Path | None) -> Iterator[Source
         raise SRNOError(f"{text}: no such file or folder")
 
 
-def _pictures(folder: Path, recursive: bool, besides: Path | None) -> Iterator[Path]:
+def _pictures(folder: Path, recursive: bool, excluded: Path | None) -> Iterator[Path]:
     for here, folders, files in os.walk(folder, onerror=_refuse):
         below = (name for name in folders if recursive and not name.startswith("."))
-        folders[:] = sorted(name for name in below if besides is None or not _same(Path(here, name), besides))
+        folders[:] = sorted(name for name in below if excluded is None or not _same(Path(here, name), excluded))
         yield from (Path(here, name) for name in sorted(files) if _is_picture(name))
 
 
@@ -77,8 +77,8 @@ def _matches(root: Path, pattern: Path) -> Iterator[Path]:
 
 
 def _is_picture(name: str) -> bool:
-    """By its suffix; hidden files are left out."""
-    return not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES
+    """Decide by the suffix; hidden files are left out."""
+    return not name.startswith(".") and Path(name).suffix.lower() in PICTURE_SUFFIXES
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -86,7 +86,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _refuse(error: OSError) -> None:
-    raise SRNOError(f"{error.filename}: cannot look into this folder ({error.strerror})")
+    raise SRNOError(f"{error.filename}: cannot read this folder ({error.strerror})")
 
 
 def _fixed_part(pattern: Path) -> Path:
@@ -96,8 +96,8 @@ def _fixed_part(pattern: Path) -> Path:
     return Path(*parts[:fixed])
 
 
-def _nothing(text: str, recursive: bool) -> str:
+def _nothing_found(text: str, recursive: bool) -> str:
     if not Path(text).is_dir():
         return f"no picture matches {text!r}"
-    advice = "" if recursive else "; -r looks into the folders below as well"
-    return f"{text}: no pictures in this folder ({', '.join(sorted(SUFFIXES))}){advice}"
+    advice = "" if recursive else "; -r includes subfolders"
+    return f"{text}: no pictures in this folder ({', '.join(sorted(PICTURE_SUFFIXES))}){advice}"

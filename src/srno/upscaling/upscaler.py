@@ -1,4 +1,4 @@
-"""How pictures are enlarged: one record that is the API's options, the commands' flags and the server's settings."""
+"""Settings for enlarging pictures, shared by the API, the commands and the server."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     ModelLike: TypeAlias = str | Path | Model
 else:
-    ModelLike: TypeAlias = str  # what a flag can say; torch is not imported to read flags
+    ModelLike: TypeAlias = str  # flags are strings, and parsing them must not import torch
 
 AlphaBy: TypeAlias = Literal["operator", "bicubic"]
 Precision: TypeAlias = Literal["keep", "fp32", "bf16", "fp16"]
@@ -27,7 +27,7 @@ Precision: TypeAlias = Literal["keep", "fp32", "bf16", "fp16"]
 
 @dataclass(frozen=True, kw_only=True)
 class Upscaler:
-    """A model and how it is evaluated. The model is loaded at first use and shared by everything that uses the record.
+    """A model and the settings of its evaluation. The model is loaded on first use and kept.
 
     >>> import torch, srno
     >>> upscaler = srno.Upscaler(ensemble=True)
@@ -36,17 +36,17 @@ class Upscaler:
     """
 
     model: ModelLike = "default"
-    """A shipped model (see `srno models`) or a checkpoint; in Python also a model itself."""
+    """A shipped model (see `srno models`) or a checkpoint; in Python also a loaded model."""
     ensemble: bool = False
     """Mean over the eight flips and rotations: slightly better, eight times slower."""
     integral: str | int = "auto"
     """Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072."""
     precision: Precision = "keep"
-    """Precision of the products: bf16 and fp16 are faster where the machine has them; keep is that of the weights."""
+    """Precision of the products: bf16 and fp16 are faster if the hardware has them; keep is that of the weights."""
     alpha: AlphaBy = "operator"
     """How transparency is enlarged."""
     memory: str | int | None = None
-    """Memory to use beside picture and output, such as 2G; half of what is free unless given."""
+    """Memory to use in addition to picture and output, such as 2G; half of the free memory unless given."""
     device: str = "auto"
     """auto, cpu, cuda or mps."""
 
@@ -86,7 +86,7 @@ class Upscaler:
         lr: "NDArray[np.float32]",
         *,
         size: tuple[int, int],
-        scale: tuple[float, float],  # noqa: ARG002 (the sizes say it exactly)
+        scale: tuple[float, float],  # noqa: ARG002 (the sizes determine it)
         cell_clip: bool,
     ) -> "NDArray[np.float32]":
         """Enlarge `lr` (h, w, 3) in [0, 1] to (*size, 3), not clamped; `size` is (height, width)."""
@@ -109,7 +109,7 @@ class Upscaler:
 
     @property
     def name(self) -> str:
-        """The model's name for reports: that of a shipped model, or the path of a file."""
+        """The model's name for reports: the name of a shipped model, or the path of a file."""
         from srno.checkpoints.catalogue import find
 
         if not isinstance(self.model, str | Path):
@@ -118,14 +118,14 @@ class Upscaler:
 
     @property
     def note(self) -> str:
-        """What differs from a plain exact evaluation in fp32; empty if nothing does."""
+        """Describe what differs from an exact evaluation in fp32; empty if nothing does."""
         parts = ["self-ensemble of 8"] if self.ensemble else []
         parts += [] if self.integral == "exact" else [f"integrals from {self.integral} points"]
         parts += [] if self.precision in ("keep", "fp32") else [f"{self.precision} products"]
         return ", ".join(parts)
 
     def with_encoder(self, encoder: "nn.Module") -> "Upscaler":
-        """The same settings with the model loaded around a user's own encoder."""
+        """The same settings with the model loaded around a custom encoder."""
         from srno.checkpoints.catalogue import load
         from srno.field.machine import choose_device
 
@@ -150,10 +150,10 @@ def _place(model: Any, device: str, precision: Precision) -> "Model":
         return load(model, device=choose_device(device)).to(dtypes.get(precision))
     if not isinstance(model, Model):
         raise SRNOError(f"model is a {type(model).__name__}; give a shipped name, a path or a model from srno.load")
-    here = next(model.parameters())
-    # To move or convert it would change what the caller holds.
-    if device != "auto" and choose_device(device).type != here.device.type:
-        raise SRNOError(f"device {device!r}: the model is on {here.device.type}; move it with model.to({device!r})")
-    if dtypes.get(precision, here.dtype) != here.dtype:
-        raise SRNOError(f"precision {precision!r}: the model is in {here.dtype}; convert it with model.to(...)")
+    weight = next(model.parameters())
+    # Moving or converting would change the caller's model.
+    if device != "auto" and choose_device(device).type != weight.device.type:
+        raise SRNOError(f"device {device!r}: the model is on {weight.device.type}; move it with model.to({device!r})")
+    if dtypes.get(precision, weight.dtype) != weight.dtype:
+        raise SRNOError(f"precision {precision!r}: the model is in {weight.dtype}; convert it with model.to(...)")
     return model
