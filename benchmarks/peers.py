@@ -22,6 +22,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from srno.checkpoints.build import create_model
 from srno.evaluation.tables import markdown_table
+from srno.machine import keep_freed_memory
 from srno.rivals.fixed import FixedScale
 from srno.upscaling.upscaler import Upscaler
 
@@ -64,7 +65,7 @@ def _fixed(scale: int, precision: str) -> Contender:
 
 
 def _ours(name: str, precision: str) -> Contender:
-    upscaler = Upscaler(model=_make(name, precision))
+    upscaler = Upscaler(model=_make(name, precision), precision=precision)
 
     def enlarge(image: Tensor, scale: int) -> Tensor:
         return upscaler(image, (image.shape[1] * scale, image.shape[2] * scale))
@@ -117,6 +118,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the table to this file as well")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    keep_freed_memory()  # as the commands do
+    keep_freed_memory()  # as the commands do
 
     rates = {name: product_rate(DTYPES[name]) for name in arguments.precisions}
     entries = contenders(arguments.models, arguments.precisions)

@@ -33,6 +33,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{tests} left out: {MISSING_SETS} ({SHARED_DATA})", yellow=True)
 
 
+@pytest.fixture(autouse=True)
+def fp32_by_default(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Make `auto` mean fp32, so that the same numbers come out on every machine; `machine_precision` undoes it."""
+    if "machine_precision" not in request.keywords:
+        monkeypatch.setattr("srno.machine._cpu_precision", lambda: "fp32")
+
+
 @pytest.fixture(scope="session")
 def parity_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Checkpoints of the public implementations (`sronet.pth` …), written as those write them."""

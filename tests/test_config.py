@@ -66,7 +66,7 @@ def test_variants_differ_in_one_field_each() -> None:
         "w": {"d_z": 128},
         "l": {"iterations": 1},
     }
-    halved = expected | {"h": {"heads": 4}, "w": {"d_z": 64}}
+    halved = expected | {"h": {"heads": 1}, "w": {"d_z": 24}}
     for base, changes in (("edsr-baseline", expected), ("rdn", expected), ("light", halved)):
         for letter, change in changes.items():
             assert config_to_dict(preset(f"{base}-{letter}")) == config_to_dict(preset(base)) | change

@@ -30,7 +30,7 @@ LICENCE = "MIT; the training pictures keep their own licences (see data)"
 
 def scores(path: Path, data: Path, names: list[str], scales: str) -> dict[str, dict[str, float]]:
     """{set: {"x2": PSNR, …}}; scores in the cache of `srno evaluate` are reused."""
-    method = make_method(path.stem, [read_checkpoint(path)], Upscaler(integral="exact"))
+    method = make_method(path.stem, [read_checkpoint(path)], Upscaler(integral="exact", precision="fp32"))
     results: dict[str, dict[str, float]] = {}
     for name in names:
         pictures = find_sets(data / name)

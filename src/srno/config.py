@@ -230,7 +230,7 @@ def _fixed_scales(encoder: EncoderConfig) -> dict[str, ModelConfig]:
     return {f"{encoder.family}/x{scale}": FixedScaleConfig(encoder=encoder, scale=scale) for scale in (2, 3, 4)}
 
 
-_LIGHT = SRNOConfig(encoder=EDSRConfig(channels=48, blocks=12), d_z=128, heads=8, projection_width=128)
+_LIGHT = SRNOConfig(encoder=EDSRConfig(channels=48, blocks=12), d_z=48, heads=3, projection_width=48)
 
 PRESETS: dict[str, ModelConfig] = {
     **_with_variants("edsr-baseline", SRNOConfig()),

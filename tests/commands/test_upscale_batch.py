@@ -38,7 +38,9 @@ def up(capsys: Capture, *tokens: str | Path) -> tuple[int, str, str]:
 
 def pictures(folder: Path) -> set[str]:
     return {
-        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.suffix != ".safetensors"
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix not in (".safetensors", ".json")
     }
 
 

@@ -57,7 +57,9 @@ def test_paper_samples(paper: TrainConfig):
     assert (sample.sampling, sample.detail, sample.flat, sample.allow_small) == ("random", 0, 0, False)
     crop = np.random.default_rng(0).integers(256, size=(20, 20, 3), dtype=np.uint8)
     expected = np.asarray(Image.fromarray(crop).resize((8, 8), Image.Resampling.BICUBIC))
-    np.testing.assert_array_equal(DEGRADATIONS[sample.degradation](crop, 8, np.random.default_rng(0)), expected)
+    np.testing.assert_array_equal(
+        DEGRADATIONS[sample.degradation](crop, 8, np.random.default_rng(0), sample.photo), expected
+    )
 
 
 def test_paper_batch_epoch_and_length(paper: TrainConfig):

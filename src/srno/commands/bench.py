@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from srno.commands.options import find_data, set_threads
+from srno.commands.options import find_data, prepare_computing
 from srno.commands.output import print_message, save, show, watch
 from srno.errors import SRNOError
 
@@ -59,12 +59,12 @@ def bench(
     from srno.evaluation.protocols import parse_scales
     from srno.evaluation.timing import SYNTHETIC_SIZES, make_jobs
     from srno.evaluation.timing import bench as measure
-    from srno.field.machine import choose_device, parse_memory
+    from srno.machine import choose_device, parse_memory
     from srno.reproduce.published import load_published, paper_name
 
     if repeats < 1:
         raise SRNOError(f"--repeats {repeats}: give at least 1")
-    set_threads(threads)
+    prepare_computing(threads)
     pictures = [picture for each in find_data(data) for picture in each.pictures] if data else []
     jobs = make_jobs([read_size(picture.path) for picture in pictures] or SYNTHETIC_SIZES, parse_scales(scales))
     chosen_device, published = choose_device(device), load_published()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
+from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, prepare_computing
 from srno.commands.output import print_message, save, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import Protocol, Scale, parse_scales
@@ -68,7 +68,7 @@ def compare(
 
     if len(models) < 2:
         raise SRNOError("compare needs two models or more, such as: srno compare default bicubic --data Set5")
-    set_threads(threads)
+    prepare_computing(threads)
     wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
     methods = find_methods(models, upscaler)
     folder = cache_folder("scores") if cache else None

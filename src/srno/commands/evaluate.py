@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
+from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, prepare_computing
 from srno.commands.output import print_message, save, show, watch
 
 
@@ -49,7 +49,7 @@ def evaluate(
     from srno.evaluation.tables import csv_text, json_text, markdown
     from srno.files import cache_folder
 
-    set_threads(threads)
+    prepare_computing(threads)
     wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
     method = find_method(model, upscaler)
     with watch(method.name) as progress:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
+from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, prepare_computing
 from srno.commands.output import EXIT_INTERRUPTED, print_message, save, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import parse_scales
@@ -57,14 +57,14 @@ def miniature(
     threads
         CPU threads; all cores unless given.
     """
-    from srno.field.machine import choose_device
     from srno.files import cache_folder
+    from srno.machine import choose_device
     from srno.reproduce.miniature import Miniature, begin, members, score_member, table, to_dict, train_member
     from srno.training.distributed import World
 
     if seeds < 1:
         raise SRNOError(f"--seeds {seeds}: give at least 1")
-    set_threads(threads)
+    prepare_computing(threads)
     wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
     all_members = members(preset)
     requested = Miniature(

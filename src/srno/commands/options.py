@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from srno.errors import SRNOError
 from srno.evaluation.protocols import LRSource, Protocol, named_protocol
-from srno.upscaling.upscaler import AlphaBy, Upscaler
+from srno.upscaling.upscaler import AlphaBy, Precision, Upscaler
 
 if TYPE_CHECKING:
     from torch import nn
@@ -56,6 +56,8 @@ class EvaluationFlags(Upscaler):
     alpha: Annotated[AlphaBy, Parameter(parse=False)] = "operator"
     ensemble: Annotated[bool, Parameter(negative="")] = False
     """Mean over the eight flips and rotations: slightly better, eight times slower."""
+    precision: Precision = "fp32"
+    """Precision of the products: fp32, bf16, fp16, or auto, the fastest on this machine."""
     integral: str | int = "exact"
     """Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072."""
 
@@ -74,14 +76,17 @@ def import_encoder(text: str) -> "nn.Module":
         sys.path.remove("")
 
 
-def set_threads(threads: int | None) -> None:
-    """Set the number of CPU threads; all cores unless given."""
-    import torch
+def prepare_computing(threads: int | None) -> None:
+    """Use so many CPU threads, all cores unless given, and keep freed memory for the next picture."""
+    from srno.machine import keep_freed_memory
 
+    keep_freed_memory()
     if threads is None:
         return
     if threads < 1:
         raise SRNOError(f"--threads {threads}: give at least 1")
+    import torch
+
     torch.set_num_threads(threads)
 
 

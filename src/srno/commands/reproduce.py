@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, set_threads
+from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, prepare_computing
 from srno.commands.output import print_message, save, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import parse_scales
@@ -63,7 +63,7 @@ def _register_table(name: str, text: str) -> None:
         from srno.reproduce.paper_tables import TableInputs, find_checkpoints, reproduce_table
         from srno.reproduce.published import load_published
 
-        set_threads(threads)
+        prepare_computing(threads)
         sets = find_data(data or [])
         found, unreadable = find_checkpoints(checkpoints)
         for error in unreadable:
@@ -140,7 +140,7 @@ def _register_figure(name: str, figure: Figure) -> None:
         from srno.reproduce.panel import save_panel
         from srno.reproduce.paper_figures import draw_figure
 
-        set_threads(threads)
+        prepare_computing(threads)
         names = [*(["Bicubic=bicubic"] if "Bicubic" in figure.methods else []), *(model or [])]
         if not names:
             raise SRNOError(f"give models to draw, such as --model '{figure.methods[-1]}=FILE'")

@@ -66,7 +66,7 @@ def _studio(
 ) -> "Studio":
     import torch
 
-    from srno.field.machine import default_budget, parse_memory
+    from srno.machine import default_budget, parse_memory
     from srno.server.studio import Limits, Studio, bundled_examples
 
     for flag, value in (("--max-megabytes", max_megabytes), ("--max-megapixels", max_megapixels)):

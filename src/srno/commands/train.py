@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, ArgumentCollection, Parameter
 from cyclopts.config import Dict
 
-from srno.commands.options import import_encoder, set_threads
+from srno.commands.options import import_encoder, prepare_computing
 from srno.errors import SRNOError
 from srno.training.config import BUDGETS, CHANGEABLE, RECIPES, TrainConfig, to_json
 
@@ -104,7 +104,7 @@ def run_training(
         raise SRNOError("give --data, --out and a budget (--minutes, --steps or --epochs), or --resume RUN")
     if resume is None:
         config = _with_absolute_paths(config)
-    set_threads(threads)
+    prepare_computing(threads)
     custom_encoder = None if encoder is None else import_encoder(encoder)
     _train(config, Run(folder), new=resume is None, encoder=custom_encoder, device=device, tensorboard=tensorboard)
 
@@ -124,9 +124,7 @@ def _train(
 ) -> None:
     from srno.training.distributed import join_world
     from srno.training.loop import loop
-    from srno.training.step import keep_freed_memory
 
-    keep_freed_memory()
     with ExitStack() as stack:
         world = stack.enter_context(join_world(device))
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Group, Parameter
 
-from srno.commands.options import import_encoder, set_threads
+from srno.commands.options import import_encoder, prepare_computing
 from srno.errors import SRNOError
 from srno.upscaling.sizes import Request, make_request
 from srno.upscaling.upscaler import AlphaBy, Precision, Upscaler
@@ -61,7 +61,7 @@ class UpscaleFlags(Upscaler):
     model: Annotated[str, option("--model", "-m", group=MODEL)] = "default"
     ensemble: Annotated[bool, flag("--ensemble", "-x", group=MODEL)] = False
     integral: Annotated[str, option("--integral", group=MODEL)] = "auto"
-    precision: Annotated[Precision, option("--precision", group=MODEL)] = "keep"
+    precision: Annotated[Precision, option("--precision", group=MODEL)] = "auto"
     alpha: Annotated[AlphaBy, option("--alpha", group=MODEL)] = "operator"
     memory: Annotated[str | None, option("--memory", group=MODEL)] = None
     device: Annotated[str, option("--device", "-d", group=MODEL)] = "auto"
@@ -153,7 +153,7 @@ def run_upscale(
         _check_stdout(naming, as_json)
         existing = "skip" if skip_existing else "overwrite" if overwrite else "refuse"
         batch = _plan(names, recursive, request, naming, existing)
-        set_threads(threads)
+        prepare_computing(threads)
 
         from srno.upscaling.batch import BatchSettings
 

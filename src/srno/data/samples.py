@@ -1,13 +1,13 @@
 """One training sample: an HR crop, its LR version, and the points at which the operator is supervised."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srno.data.degradation import DEGRADATIONS
+from srno.data.degradation import DEGRADATIONS, PhotoSettings
 from srno.data.detail import place_anywhere, place_by_detail
 from srno.errors import SRNOError
 
@@ -32,6 +32,8 @@ class SampleConfig:
     """Share of the crops that are filled with one colour, 0 to 1; photographs have few saturated flat regions."""
     degradation: str = "bicubic"
     """How the LR crop is made from the HR crop."""
+    photo: PhotoSettings = field(default_factory=PhotoSettings)
+    """Strength of the degradation `photo`."""
     allow_small: bool = False
     """Use pictures smaller than the largest crop, at the factors that fit, instead of skipping them."""
     repeat: int = 1
@@ -96,7 +98,7 @@ def draw_sample(
         crop[:] = _draw_colour(rng)
     rows, columns = _draw_points(n, config, rng)
     flip_y, flip_x, transpose = (bool(bit) for bit in rng.integers(2, size=3))
-    lr = DEGRADATIONS[config.degradation](crop, config.patch, rng)
+    lr = DEGRADATIONS[config.degradation](crop, config.patch, rng, config.photo)
     cell = 2 * config.patch / n
     return DrawnSample(
         lr=_orient(lr, flip_y, flip_x, transpose),

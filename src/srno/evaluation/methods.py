@@ -21,8 +21,8 @@ from srno.evaluation.datasets import PictureSet
 from srno.evaluation.evaluate import Evaluation, Report, SkippedScore, Upscale, bicubic, evaluate_sets
 from srno.evaluation.protocols import Protocol, Scale
 from srno.evaluation.scores import ScoreCache
-from srno.field.machine import choose_device
 from srno.imaging.resize import matlab_bicubic_float
+from srno.machine import choose_device
 from srno.rivals.fixed import FixedScale
 from srno.upscaling.upscaler import Upscaler
 

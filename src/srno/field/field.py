@@ -12,8 +12,8 @@ from torch import Tensor
 from srno.errors import SRNOError
 from srno.field.encode import encode
 from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points
-from srno.field.machine import default_budget, out_of_memory, parse_memory
 from srno.field.plan import Plan, encoder_rows, plan_render
+from srno.machine import default_budget, out_of_memory, parse_memory
 from srno.once import Once
 from srno.operator.model import Model
 from srno.operator.sampling import GridDecoder, Sampling, whole_picture, window
@@ -144,12 +144,11 @@ class Field:
             self._integrals(self._key(sampling, None, cell_clip), lambda: found)
         else:
             passes.layers.extend(known)
-        out = self.image.new_empty(*sampling.size, 3)
+        out = self.image.new_empty(3, *sampling.size)
         for chunk, z in passes:
-            rows, columns = slice(chunk.top, chunk.bottom), slice(chunk.left, chunk.right)
-            out[rows, columns] = grid.rgb(chunk, z).reshape(chunk.bottom - chunk.top, -1, 3)
+            out[:, chunk.top : chunk.bottom, chunk.left : chunk.right] = grid.rgb(chunk, z)
             advance(chunk.points)
-        return out.permute(2, 0, 1)
+        return out
 
     def _grid(self, sampling: Sampling, cell_clip: bool) -> GridDecoder:
         if sampling.whole is sampling:

@@ -14,7 +14,7 @@ class ResidualBlock(nn.Module):
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.conv2(self.conv1(x).relu_()) + x
+        return self.conv2(self.conv1(x).relu_()).add_(x)
 
 
 class EDSR(nn.Module):

@@ -36,24 +36,23 @@ class GridSkip:
     """Bilinear values of a picture at the pixels of a sampling."""
 
     image: Tensor
-    """(h, w, 3)"""
+    """(3, h, w)"""
     y: tuple[Tensor, Tensor, Tensor]
     """(n,) lower and upper pixel, and the weight of the upper"""
     x: tuple[Tensor, Tensor, Tensor]
 
     def __call__(self, chunk: Chunk) -> Tensor:
-        """(points, 3)"""
+        """(3, rows, columns)"""
         low, high, weight = (part[chunk.top : chunk.bottom] for part in self.y)
-        rows = torch.lerp(self.image[low], self.image[high], weight.reshape(-1, 1, 1))
+        rows = torch.lerp(self.image[:, low], self.image[:, high], weight.unsqueeze(1))
         low, high, weight = (part[chunk.left : chunk.right] for part in self.x)
-        return torch.lerp(rows[:, low], rows[:, high], weight.reshape(1, -1, 1)).flatten(0, 1)
+        return torch.lerp(rows[..., low], rows[..., high], weight)
 
 
 def make_skip(image: Tensor, sampling: Sampling) -> GridSkip:
     """image (1, 3, h, w), clamped at its border."""
-    pixels = image[0].permute(1, 2, 0).contiguous()
     y, x = (_axis(sampling.axis(i, image.device), sampling.lr[i], image.dtype) for i in (0, 1))
-    return GridSkip(pixels, y, x)
+    return GridSkip(image[0], y, x)
 
 
 def _axis(coords: Tensor, n: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:

@@ -120,7 +120,7 @@ class GridDecoder(ABC):
 
     @abstractmethod
     def rgb(self, chunk: Chunk, z: Tensor) -> Tensor:
-        """RGB (points, 3) of a chunk from its z after all layers."""
+        """RGB (3, rows, columns) of a chunk from its z after all layers."""
 
 
 class PointwiseGrid(GridDecoder):
@@ -139,5 +139,5 @@ class PointwiseGrid(GridDecoder):
                 axes = (self.y[chunk.top : chunk.bottom], self.x[chunk.left : chunk.right])
                 yield chunk, torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).reshape(-1, 2)
 
-    def rgb(self, chunk: Chunk, z: Tensor) -> Tensor:  # noqa: ARG002
-        return self.answer(z.unsqueeze(0))
+    def rgb(self, chunk: Chunk, z: Tensor) -> Tensor:
+        return self.answer(z.unsqueeze(0)).T.reshape(3, chunk.bottom - chunk.top, -1)

@@ -17,9 +17,9 @@ import torch
 from srno.checkpoints.catalogue import load
 from srno.errors import SRNOError
 from srno.field.field import Field, lift
-from srno.field.machine import choose_device
 from srno.imaging.formats import CAPABILITIES
 from srno.imaging.read import read
+from srno.machine import choose_device
 from srno.once import Once
 from srno.operator.encoder import channels
 from srno.operator.model import Model

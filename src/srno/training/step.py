@@ -1,10 +1,7 @@
 """One step: its loss, its gradient and its precision."""
 
-import ctypes
 import math
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Literal, cast
 
@@ -14,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from srno.data.dataset import Sample
+from srno.machine import fastest_precision
 from srno.operator.model import Model
 from srno.training.config import Precision, TrainConfig
 from srno.training.distributed import World
@@ -22,12 +20,6 @@ from srno.training.stages import Loss
 CHARBONNIER_EPSILON = 1e-3
 RMS_EPSILON = 1e-3
 """About an eighth of a level of 255: bounds the gradient of samples that are almost exact."""
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Codes of the two settings in glibc's malloc.h."""
-LARGEST_MALLOC_BLOCK = 32 << 20
-"""Largest value in bytes that glibc accepts for M_MMAP_THRESHOLD."""
-MIN_BF16_SPEED_UP = 1.3
-"""`auto` chooses bf16 if it is more than this many times as fast as fp32."""
 
 
 class Objective(nn.Module):
@@ -77,32 +69,7 @@ def _parts(batch: Sample, count: int, device: torch.device) -> Iterator[tuple[tu
 
 
 def choose_precision(precision: Precision, device: torch.device) -> Literal["fp32", "bf16"]:
-    """Resolve `auto` for this device by timing, since hardware without bf16 computes it too, only slowly."""
+    """Return the precision that `auto` stands for on this device; fp16 would need loss scaling."""
     if precision != "auto":
         return precision
-    if device.type not in ("cpu", "cuda"):
-        return "fp32"
-    single, half = (torch.ones(1024, 1024, device=device, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
-    return "bf16" if _time(lambda: single @ single) > MIN_BF16_SPEED_UP * _time(lambda: half @ half) else "fp32"
-
-
-def _time(product: Callable[[], Tensor]) -> float:
-    """Seconds of the fastest of a few runs."""
-    times: list[float] = []
-    for _ in range(5):
-        start = time.perf_counter()
-        product()[0, 0].item()  # waits for the device
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def keep_freed_memory() -> bool:
-    """Ask glibc to keep freed blocks instead of returning them to the system; returns whether it does.
-
-    By default, arrays of some megabytes are mapped again in every step, and the system fills each page with zeros
-    first: that takes a tenth of a training step on a CPU.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is None:
-        return False
-    return bool(mallopt(M_MMAP_THRESHOLD, LARGEST_MALLOC_BLOCK)) and bool(mallopt(M_TRIM_THRESHOLD, 2**31 - 1))
+    return "bf16" if fastest_precision(device) == "bf16" else "fp32"

@@ -52,7 +52,7 @@ def draw_crops(model: Model, pictures: PictureSet, protocol: Protocol, path: Pat
 
 
 def _exact_upscaler(model: Model) -> Upscaler:
-    return Upscaler(model=model, integral="exact")
+    return Upscaler(model=model, integral="exact", precision="fp32")
 
 
 def _join_centre_squares(pictures: Sequence[NDArray[np.float32]]) -> NDArray[np.uint8]:

@@ -69,7 +69,7 @@ def upscale(
     alpha: AlphaBy = "operator",
     integral: str | int = "auto",
     memory: int | str | None = None,
-    precision: Precision = "keep",
+    precision: Precision = "auto",
     progress: Progress | None = None,
 ) -> ImageOutput | list[ImageOutput]:
     """Enlarge a picture, or several, by a factor or to a size, and return the same kind.
@@ -106,8 +106,8 @@ def upscale(
     memory
         Memory budget such as "2G", in addition to picture and output; half of the free memory unless given.
     precision
-        Precision of the products: fp32, bf16 or fp16, which are faster on hardware that supports them, or keep, that of
-        the weights.
+        Precision of the products: fp32, bf16, fp16, or auto, the fastest on this machine. The picture and all sums stay
+        in fp32. A model in another precision than fp32 is used as it is.
     progress
         Called with the finished share of all pictures together, from 0 to 1; may raise to cancel.
 

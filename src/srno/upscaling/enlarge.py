@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from srno.errors import SRNOError
-from srno.field.machine import free_memory
 from srno.imaging.alpha import bleed
 from srno.imaging.picture import Floats, Picture, from_float, to_float
 from srno.imaging.resize import matlab_bicubic_float
+from srno.machine import free_memory
 from srno.progress import Progress, part_of
 from srno.upscaling.sizes import Size, Target
 from srno.upscaling.upscaler import Upscaler

@@ -1,12 +1,13 @@
 """Settings for enlarging pictures, shared by the API, the commands and the server."""
 
+import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from srno.errors import SRNOError
-from srno.field.machine import parse_memory
+from srno.machine import parse_memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from srno.field.field import Integral
+    from srno.machine import ProductPrecision
     from srno.operator.model import Model
     from srno.progress import Progress
 
@@ -22,7 +24,7 @@ else:
     ModelLike: TypeAlias = str  # flags are strings, and parsing them must not import torch
 
 AlphaBy: TypeAlias = Literal["operator", "bicubic"]
-Precision: TypeAlias = Literal["keep", "fp32", "bf16", "fp16"]
+Precision: TypeAlias = Literal["auto", "fp32", "bf16", "fp16"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +43,8 @@ class Upscaler:
     """Mean over the eight flips and rotations: slightly better, eight times slower."""
     integral: str | int = "auto"
     """Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072."""
-    precision: Precision = "keep"
-    """Precision of the products: bf16 and fp16 are faster if the hardware has them; keep is that of the weights."""
+    precision: Precision = "auto"
+    """Precision of the products: fp32, bf16, fp16, or auto, the fastest on this machine."""
     alpha: AlphaBy = "operator"
     """How transparency is enlarged."""
     memory: str | int | None = None
@@ -121,13 +123,13 @@ class Upscaler:
         """Describe what differs from an exact evaluation in fp32; empty if nothing does."""
         parts = ["self-ensemble of 8"] if self.ensemble else []
         parts += [] if self.integral == "exact" else [f"integrals from {self.integral} points"]
-        parts += [] if self.precision in ("keep", "fp32") else [f"{self.precision} products"]
+        parts += [] if self.precision == "fp32" else [f"{self.precision} products"]
         return ", ".join(parts)
 
     def with_encoder(self, encoder: "nn.Module") -> "Upscaler":
         """The same settings with the model loaded around a custom encoder."""
         from srno.checkpoints.catalogue import load
-        from srno.field.machine import choose_device
+        from srno.machine import choose_device
 
         if not isinstance(self.model, str | Path):
             raise SRNOError("encoder: the model is loaded already; give its name or path")
@@ -139,21 +141,30 @@ class Upscaler:
 
 
 def _place(model: Any, device: str, precision: Precision) -> "Model":
+    """Load the model if needed and convert it. A model that the caller holds is copied, never changed."""
     import torch
 
     from srno.checkpoints.catalogue import load
-    from srno.field.machine import choose_device
+    from srno.machine import choose_device
     from srno.operator.model import Model
 
     dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
     if isinstance(model, str | Path):
-        return load(model, device=choose_device(device)).to(dtypes.get(precision))
+        loaded = load(model, device=choose_device(device))
+        return loaded.to(dtypes[_resolve(precision, loaded)])
     if not isinstance(model, Model):
         raise SRNOError(f"model is a {type(model).__name__}; give a shipped name, a path or a model from srno.load")
-    weight = next(model.parameters())
-    # Moving or converting would change the caller's model.
-    if device != "auto" and choose_device(device).type != weight.device.type:
-        raise SRNOError(f"device {device!r}: the model is on {weight.device.type}; move it with model.to({device!r})")
-    if dtypes.get(precision, weight.dtype) != weight.dtype:
-        raise SRNOError(f"precision {precision!r}: the model is in {weight.dtype}; convert it with model.to(...)")
-    return model
+    here = next(model.parameters())
+    if device != "auto" and choose_device(device).type != here.device.type:
+        raise SRNOError(f"device {device!r}: the model is on {here.device.type}; move it with model.to({device!r})")
+    if precision == "auto" and here.dtype != torch.float32:
+        return model
+    dtype = dtypes[_resolve(precision, model)]
+    return model if here.dtype == dtype else copy.deepcopy(model).to(dtype)
+
+
+def _resolve(precision: Precision, model: "Model") -> "ProductPrecision":
+    """The precision that `auto` stands for on the model's device."""
+    from srno.machine import fastest_precision
+
+    return fastest_precision(next(model.parameters()).device) if precision == "auto" else precision
