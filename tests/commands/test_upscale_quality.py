@@ -73,9 +73,9 @@ def test_mean_colours_are_preserved(model: Model, name: str, scale: float):
 
 
 @pytest.mark.parametrize("name", ["cat", "coffee", "rocket"])
-def test_scale_one_is_close_to_the_input(model: Model, name: str):
+def test_scale_one_gives_the_input_back(model: Model, name: str):
     image = example(name)
-    assert psnr(srno.upscale(image, scale=1, model=model), image) > 38
+    assert np.array_equal(srno.upscale(image, scale=1, model=model), image)
 
 
 @pytest.mark.parametrize("name", ["cat", "coffee", "rocket"])

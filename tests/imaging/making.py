@@ -1,4 +1,4 @@
-"""Unusual picture files for the tests, made without the code under test."""
+"""Unusual picture files for the tests, made without the decoders and encoders under test."""
 
 import io
 import struct
@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyvips
 import tifffile
 from PIL import Image
+
+from srno.imaging import exif
 
 Array = npt.NDArray[Any]
 
@@ -73,6 +75,10 @@ def camera_exif(orientation: int | None = None, sizes: bool = True) -> Image.Exi
     return exif
 
 
+CAMERA = exif.from_block(camera_exif().tobytes()).block
+"""The block that an enlarged picture keeps."""
+
+
 def with_thumbnail(block: bytes) -> bytes:
     """A little- or big-endian EXIF block with a second directory that points to a thumbnail."""
     order = "<" if block[:2] == b"II" else ">"
@@ -124,3 +130,101 @@ def rgb_profile(red: float, green: float, blue: float) -> bytes:
         b"bXYZ": xyz(0.0313, 0.0001, 0.8249),
     }
     return profile(b"RGB ", {**primaries, b"rTRC": curve(red), b"gTRC": curve(green), b"bTRC": curve(blue)})
+
+
+def heif(samples: Array, *, bits: int = 8, **options: Any) -> bytes:
+    """HEIC of (h, w, 1 … 4) samples of 8 or 10 bits, without subsampling; lossless but for the colour conversion."""
+    import pillow_heif
+
+    height, width, channels = samples.shape
+    mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[channels] + (";16" if bits > 8 else "")
+    levels = (samples.astype(np.uint16) << (16 - bits)) if bits > 8 else samples
+    file = pillow_heif.from_bytes(mode=mode, size=(width, height), data=levels.tobytes())
+    stream = io.BytesIO()
+    file.save(stream, **{"quality": -1, "chroma": 444, **options})
+    return stream.getvalue()
+
+
+def jxl(samples: Array, *, lossless: bool = True, **blocks: Any) -> bytes:
+    """JPEG XL of (h, w, 1 … 4) samples of 8 bits, or (h, w, 1) of 16."""
+    import pillow_jxl
+
+    mode = "I;16" if samples.dtype == np.uint16 else {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[samples.shape[2]]
+    encoder = pillow_jxl.Encoder(mode=mode, lossless=lossless, quality=90.0, num_threads=1)
+    described = {"exif": None, "jumb": None, "xmp": None, "compress": False, **blocks}
+    return encoder(samples.tobytes(), samples.shape[1], samples.shape[0], jpeg_encode=False, **described)
+
+
+def any_format(image: Image.Image, kind: str, **options: Any) -> bytes:
+    """A file of any format that is read."""
+    samples = np.asarray(image.convert("RGB") if image.mode not in ("L", "LA", "RGB", "RGBA") else image)
+    layered = samples.reshape(*samples.shape[:2], -1)
+    if kind == "HEIF":
+        return heif(layered, **options)
+    if kind == "JXL":
+        return jxl(layered, **options)
+    if kind == "ICO":
+        return encode(image, kind, sizes=[image.size], **options)
+    return encode(image, {"JP2": "JPEG2000", "PNM": "PPM"}.get(kind, kind), **options)
+
+
+def raw_tiff(*, tags: Mapping[int, tuple[int, int]], sub: Mapping[int, tuple[int, int]] | None = None) -> bytes:
+    """The head of a TIFF file whose directories hold tags of one number (type, value); `sub` is a directory below."""
+    tags = dict(tags)
+    size = 2 + 12 * (len(tags) + (sub is not None)) + 4
+    if sub is not None:
+        tags[330] = (4, 8 + size)
+    return b"II*\0" + struct.pack("<I", 8) + _directory(tags) + (b"" if sub is None else _directory(sub)) + bytes(64)
+
+
+def _directory(tags: Mapping[int, tuple[int, int]]) -> bytes:
+    entries = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, (kind, value) in sorted(tags.items()))
+    return struct.pack("<H", len(tags)) + entries + bytes(4)
+
+
+def gif_frames(
+    size: tuple[int, int], frames: list[tuple[tuple[int, int], Array, int, int | None, int]], *, repeats: int | None = 0
+) -> bytes:
+    """GIF of frames: place, indices (h, w), disposal, transparent index and delay in 1/100 s; 8 bits, uncompressed.
+
+    Every code of the compressed data has 9 bits, and the table is cleared before it grows.
+    """
+    data = b"GIF89a" + struct.pack("<HHBBB", *size, 0xF7, 0, 0) + bytes(noise(768))
+    if repeats is not None:
+        data += b"!\xff\x0bNETSCAPE2.0\x03\x01" + struct.pack("<H", repeats) + b"\0"
+    for (left, top), indices, disposal, transparent, delay in frames:
+        data += (
+            b"!\xf9\x04"
+            + struct.pack("<BHB", disposal << 2 | (transparent is not None), delay, transparent or 0)
+            + b"\0"
+        )
+        data += b"," + struct.pack("<HHHHB", left, top, indices.shape[1], indices.shape[0], 0) + b"\x08"
+        codes = [
+            code for at, index in enumerate(indices.ravel()) for code in ((256, index) if at % 200 == 0 else (index,))
+        ]
+        bits = sum(int(code) << (9 * at) for at, code in enumerate([*codes, 257]))
+        packed = bits.to_bytes((9 * (len(codes) + 1) + 7) // 8, "little")
+        data += (
+            b"".join(bytes([len(part := packed[at : at + 255])]) + part for at in range(0, len(packed), 255)) + b"\0"
+        )
+    return data + b";"
+
+
+XMP = b"""<?xpacket begin="\xef\xbb\xbf" id="W5M0MpCehiHzreSzNTczkc9d"?>
+<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+<rdf:Description rdf:about="" xmlns:t="http://ns.adobe.com/tiff/1.0/" xmlns:exif="http://ns.adobe.com/exif/1.0/"
+  xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:xmp="http://ns.adobe.com/xap/1.0/"
+  t:Orientation="6" t:Make="Canon" exif:PixelXDimension='32' exif:FNumber="28/10" xmp:Rating="4">
+ <t:ImageWidth>32</t:ImageWidth><t:ImageLength>24</t:ImageLength>
+ <exif:PixelYDimension>24</exif:PixelYDimension>
+ <xmp:Thumbnails><rdf:Alt><rdf:li>AAAA</rdf:li></rdf:Alt></xmp:Thumbnails>
+ <dc:title><rdf:Alt><rdf:li xml:lang="x-default">a cat &gt; a dog</rdf:li></rdf:Alt></dc:title>
+</rdf:Description></rdf:RDF></x:xmpmeta>
+<?xpacket end="w"?>"""
+"""An XMP packet with properties that an enlarged picture must not keep."""
+
+IPTC = b"".join(
+    b"\x1c" + bytes([record, dataset]) + struct.pack(">H", len(value)) + value
+    for record, dataset, value in ((1, 90, b"\x1b%G"), (2, 5, b"A cat"), (2, 25, b"cat"), (2, 25, "Kätzchen".encode()))
+)
+"""Title and keywords."""

@@ -1,5 +1,6 @@
 """Paths, names and formats of results."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,10 @@ def test_an_existing_folder_with_a_picture_suffix_is_a_folder(tmp_path: Path):
         ("WEBP", ".webp", None, "PNG"),
         ("AVIF", ".avif", None, "PNG"),
         ("BMP", ".bmp", None, "PNG"),
+        ("HEIF", ".heic", None, "PNG"),
+        ("JXL", ".jxl", None, "PNG"),
+        ("JP2", ".jp2", None, "PNG"),
+        ("PNM", ".ppm", None, "PNG"),
         ("JPEG", ".jpg", 16, "PNG"),
         ("TIFF", ".tif", 16, "TIFF"),
     ],
@@ -93,9 +98,11 @@ def test_hyphens_mean_standard_output():
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        ("out.jxl", {}, r"\.jxl is not a known format.*\.png"),
+        ("out.exr", {}, r"\.exr is not a known format.*\.png"),
+        ("out.heic", {}, r"\.heic is read but not written.*\.png"),
+        ("out.j2k", {}, r"\.j2k is read but not written.*\.jp2"),
         ("{stem}", {}, "no suffix is not a known format"),
-        ("{stem}.jxl", {}, r"\.jxl"),
+        ("{stem}.exr", {}, r"\.exr"),
         ("{name}.png", {}, r"unknown \{name\}.*\{stem\}"),
         ("{stem.__class__}.png", {}, "unknown"),
         ("{}.png", {}, "unknown"),
@@ -104,7 +111,8 @@ def test_hyphens_mean_standard_output():
         ("{stem}/{scale}.png", {}, "only the name"),
         ("out.png", {"format": "jpeg"}, "contradict"),
         ("{stem}.png", {"format": "jpeg"}, "contradict"),
-        ("-", {"format": "jxl"}, "--format 'jxl'.*png"),
+        ("-", {"format": "exr"}, "--format 'exr'.*png"),
+        ("-", {"format": "heic"}, "--format 'heic'.*png"),
     ],
 )
 def test_an_invalid_output_is_refused(text: str, options: dict[str, str], words: str):
@@ -118,9 +126,22 @@ def test_several_pictures_cannot_become_one_file(inputs: list[str]):
         parse_output("out.png", None, None, inputs)
 
 
-@pytest.mark.parametrize(("name", "expected"), [("png", "PNG"), ("JPG", "JPEG"), (".tif", "TIFF"), ("tiff", "TIFF")])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("png", "PNG"), ("JPG", "JPEG"), (".tif", "TIFF"), ("ppm", "PNM"), ("jxl", "JXL")]
+)
 def test_format_names_are_parsed(name: str, expected: str):
     assert parse_format(name) == expected
+
+
+@pytest.mark.parametrize(("text", "options"), [("out.jxl", {}), ("{stem}.jxl", {}), ("out/", {"format": "jxl"})])
+def test_a_missing_package_is_reported_before_any_work(
+    text: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    single = Source(Path("cat.jpg"), Path("cat.jpg"))
+    assert output(text, single, **options).endswith(".jxl")
+    monkeypatch.setitem(sys.modules, "pillow_jxl", None)
+    with pytest.raises(SRNOError, match=r"pip install 'srno\[jxl\]'"):
+        output(text, single, **options)
 
 
 stems = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=12).filter(

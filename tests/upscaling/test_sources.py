@@ -1,11 +1,12 @@
 """Finding pictures in files, folders and patterns."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from srno.errors import SRNOError
-from srno.upscaling.sources import find_sources
+from srno.upscaling.sources import find_sources, report_left_out
 
 
 @pytest.fixture
@@ -93,3 +94,48 @@ def test_the_error_for_an_empty_folder_lists_the_suffixes(tmp_path: Path):
 def test_a_hyphen_is_standard_input():
     (source,) = find_sources(["-"])
     assert (source.path, source.relative.stem, source.name) == (None, "stdin", "standard input")
+
+
+def test_files_left_out_of_a_folder_are_counted_by_suffix(tmp_path: Path):
+    for name in ("a.cr2", "b.CR2", "c.nef", "d.jpg", "sub/e.txt", ".hidden", "out/f.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    folder = str(tmp_path)
+    assert report_left_out([folder]) == "3 files left out: 2 .cr2, 1 .nef"
+    assert report_left_out([folder], recursive=True, excluded=tmp_path / "out") == (
+        "4 files left out: 2 .cr2, 1 .nef, 1 .txt"
+    )
+    assert report_left_out([folder, folder, f"{folder}/*.cr2"]) == "3 files left out: 2 .cr2, 1 .nef"
+    assert report_left_out([f"{folder}/c*"]) == "1 file left out: 1 .nef"
+    assert report_left_out([f"{folder}/*.jpg", f"{folder}/a.cr2", "-"]) is None
+
+
+def test_many_kinds_of_left_out_files_are_summed_up(tmp_path: Path):
+    for number in range(9):
+        (tmp_path / f"x.kind{number}").write_bytes(b"")
+    (tmp_path / "README").write_bytes(b"")
+    report = report_left_out([str(tmp_path)])
+    assert report is not None
+    assert report.startswith("10 files left out: 1 ")
+    assert report.endswith(", 4 others")
+
+
+@pytest.mark.parametrize(
+    ("module", "suffix", "extra"), [("pillow_heif", ".heic", "heif"), ("pillow_jxl", ".jxl", "jxl")]
+)
+def test_pictures_that_need_a_package_are_left_out_without_it(
+    module: str, suffix: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("a" + suffix, "b" + suffix, "c.png"):
+        (tmp_path / name).write_bytes(b"")
+    assert len(find_sources([str(tmp_path)])) == 3
+    assert report_left_out([str(tmp_path)]) is None
+    monkeypatch.setitem(sys.modules, module, None)
+    assert [source.relative.name for source in find_sources([str(tmp_path)])] == ["c.png"]
+    assert report_left_out([str(tmp_path)]) == f"2 files left out: 2 {suffix} (pip install 'srno[{extra}]')"
+
+
+def test_a_folder_of_other_files_says_what_it_holds(tmp_path: Path):
+    (tmp_path / "a.cr2").write_bytes(b"")
+    with pytest.raises(SRNOError, match=r"no pictures in this folder.*; 1 file left out: 1 \.cr2$"):
+        names(str(tmp_path))

@@ -164,10 +164,35 @@ def test_one_side_is_reduced_and_the_other_enlarged():
     assert np.abs(mixed - np.clip(bilinear(matlab_bicubic_float(image, (20, 15)), 15, 40), 0, 1)).max() < 1e-5
 
 
-def test_scale_one_uses_the_model():
-    image = noise(6, 6, 3)
-    assert np.array_equal(srno.upscale(image, scale=1, model=BILINEAR), image)
-    assert not np.array_equal(srno.upscale(image, scale=1, model=NOISY), image)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_same_size_gives_the_same_samples(layout: tuple[int, ...], dtype: str):
+    image = samples(6, 7, *layout, dtype=dtype)
+    large = srno.upscale(image, scale=1, model=NOISY)
+    assert np.array_equal(large, image)
+    assert large.dtype == image.dtype
+    assert not np.shares_memory(large, image)
+    assert np.array_equal(srno.upscale(image, size=(5, 6), fit="cover", model=NOISY).shape[:2], (6, 5))
+    assert np.array_equal(srno.upscale(image, size=(7, 4), fit="cover", model=NOISY), image[1:5])
+
+
+def test_the_same_size_with_other_bits_is_exact():
+    target = make_request(scale=1).target((5, 6))
+    eight, sixteen = noise(6, 5, 3), noise(6, 5, 3, bits=16)
+    deep, _ = enlarge(eight, None, target, Upscaler(model=NOISY), np.uint16)
+    assert np.array_equal(deep, eight.astype(np.uint16) * 257)
+    flat, _ = enlarge(sixteen, None, target, Upscaler(model=NOISY), np.uint8)
+    assert np.abs(flat - sixteen / 257).max() <= 0.501
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_picture_of_one_pixel_keeps_its_colour(layout: tuple[int, ...], dtype: str):
+    image = samples(1, 1, *layout, dtype=dtype)
+    large = srno.upscale(image, scale=(5, 3), model=NOISY)
+    assert large.shape == (3, 5, *layout)
+    assert large.dtype == image.dtype
+    assert (large == image).all()
 
 
 @settings(max_examples=30, deadline=None)
@@ -269,7 +294,7 @@ def test_progress_advances_while_the_picture_is_lifted():
             raise SeenError
 
     with pytest.raises(SeenError):
-        srno.upscale(noise(40, 40, 3), scale=1, model=NOISY, progress=stop)
+        srno.upscale(noise(40, 40, 3), scale=1.1, model=NOISY, progress=stop)
     assert 0 < shares[0] < shares[1] < shares[2] < 0.9
 
 

@@ -31,8 +31,9 @@ REPORTING = Group("Reporting", sort_key=5)
 
 
 HELP_EPILOGUE = """\
-PNG, JPEG, WebP, TIFF, BMP, GIF (first frame) and AVIF are read, with 8 or 16 bits per channel. Transparency, profile
-and EXIF stay. A picture that fails does not stop the others.
+PNG, JPEG, WebP, TIFF, BMP, GIF, AVIF, JPEG 2000, PNM, TGA and ICO are read, with 8 or 16 bits per channel; HEIC with
+srno[heif], JPEG XL with srno[jxl]. Animations and pages are enlarged frame by frame. Transparency, profile, EXIF, XMP
+and IPTC stay. A picture that fails does not stop the others.
 
 Exit codes: 0 success, 1 some pictures failed, 2 wrong usage, 130 interrupted.
 
@@ -81,6 +82,7 @@ def run_upscale(
     format_name: Annotated[str | None, option("--format", "-f", group=OUTPUT)] = None,
     quality: Annotated[int | None, option("--quality", "-q", group=OUTPUT)] = None,
     bit_depth: Annotated[Literal["keep", "8", "16"], option("--bit-depth", group=OUTPUT)] = "keep",
+    frames: Annotated[Literal["all", "first"], option("--frames", group=OUTPUT)] = "all",
     no_metadata: Annotated[bool, flag("--no-metadata", group=OUTPUT)] = False,
     skip_existing: Annotated[bool, flag("--skip-existing", group=OUTPUT)] = False,
     overwrite: Annotated[bool, flag("--overwrite", group=OUTPUT)] = False,
@@ -116,15 +118,19 @@ def run_upscale(
         A file, a folder (same tree and names), a template such as `'big/{stem}_{scale}x.{ext}'` (also `{width}`,
         `{height}`), or - for standard output. Unless given, `{stem}_{scale}x.{ext}` beside the input, or - for -.
     format_name
-        png, jpeg, webp, tiff, bmp, gif or avif. Unless given, the output's suffix decides; then PNG, JPEG and TIFF are
-        kept, and other formats become PNG to avoid losses: GIF has 256 colours, WebP halves the resolution of colour,
-        AVIF is written with 8 bits, BMP has no alpha.
+        png, jpeg, webp, tiff, bmp, gif, avif, jxl, jp2, pnm, tga or ico. Unless given, the output's suffix decides;
+        then PNG, JPEG and TIFF are kept, and other formats become PNG to avoid losses: GIF has 256 colours, WebP halves
+        the resolution of colour, AVIF and JPEG XL are written with 8 bits, HEIC is not written, BMP has no alpha.
     quality
-        1 to 100, of JPEG, WebP (100 is lossless) and AVIF; 95 unless given.
+        1 to 100, of JPEG, WebP, JPEG XL (100 is lossless in both) and AVIF; 95 unless given.
     bit_depth
         Bits per channel: as in the input, 8 or 16.
+    frames
+        Of animations and files with several pages: all (PNG, WebP and GIF hold animations, TIFF holds pages), or the
+        first as a single picture.
     no_metadata
-        Drop EXIF, resolution and profile; the colours are converted to sRGB so that they look the same.
+        Drop EXIF, XMP, IPTC, comments, resolution and profile; the colours are converted to sRGB so that they look the
+        same.
     skip_existing
         Skip pictures whose result exists, so that a second run finishes a folder.
     overwrite
@@ -153,6 +159,7 @@ def run_upscale(
         _check_stdout(naming, as_json)
         existing = "skip" if skip_existing else "overwrite" if overwrite else "refuse"
         batch = _plan(names, recursive, request, naming, existing)
+        left_out = _left_out(names, recursive, naming)
         prepare_computing(threads)
 
         from srno.upscaling.batch import BatchSettings
@@ -165,8 +172,9 @@ def run_upscale(
             bits=bits,
             quality=quality,
             metadata=not no_metadata,
+            frames=frames,
         )
-        failed = _run_batch(batch, settings, verbose, as_json)
+        failed = _run_batch(batch, settings, verbose, as_json, left_out)
     if failed:
         sys.exit(EXIT_SOME_FAILED)
 
@@ -188,13 +196,23 @@ def _plan(
     return plan_batch(sources, stdin, request, naming, existing)
 
 
-def _run_batch(batch: "BatchPlan", settings: "BatchSettings", verbose: bool, as_json: bool) -> bool:
+def _left_out(names: list[str], recursive: bool, naming: "Naming") -> str | None:
+    from srno.upscaling.sources import report_left_out
+
+    return report_left_out(names, recursive=recursive, excluded=naming.folder)
+
+
+def _run_batch(
+    batch: "BatchPlan", settings: "BatchSettings", verbose: bool, as_json: bool, left_out: str | None
+) -> bool:
     """Run a batch; True if some pictures failed."""
     from srno.upscaling.batch import run
     from srno.upscaling.batch_view import BatchView
 
     failed = False
     with BatchView(batch, bars=not as_json, verbose=verbose) as view:
+        if left_out is not None:
+            view.print(left_out)
         if verbose:
             view.print(f"model {settings.upscaler.name} on {next(settings.upscaler.operator.parameters()).device}")
         for outcome in run(batch, settings, view):

@@ -28,6 +28,13 @@ def flatten(colour: Samples, alpha: Samples) -> Samples:
     return ((colour * opaque + white * (white - opaque) + white // 2) // white).astype(colour.dtype)
 
 
+def unpremultiply(colour: Samples, alpha: Samples) -> Samples:
+    """Divide colour (h, w, c) that is multiplied by alpha, rounded to the nearest level."""
+    top = int(np.iinfo(colour.dtype).max)
+    opaque = np.maximum(alpha, 1).astype(np.uint32)[..., None]
+    return np.minimum((colour * np.uint32(top) + opaque // 2) // opaque, top).astype(colour.dtype)
+
+
 def _spread(colour: Floats, weight: Floats) -> Floats:
     """Average colour (h, w, c) over cells by weight (h, w, 1); cells of zero weight use larger ones."""
     total = _halve(weight)

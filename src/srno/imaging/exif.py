@@ -56,19 +56,20 @@ def from_block(block: bytes | None) -> Facts:
     return _facts(b"" if block is None else block.removeprefix(EXIF_PREFIX), _wanted_in_block, pin=True)
 
 
-def from_tiff(data: bytes) -> Facts:
-    """Read the EXIF entries of a whole TIFF file."""
-    return _facts(data, _wanted_in_tiff, pin=False)
+def from_tiff(data: bytes, page: int | None = None) -> Facts:
+    """Read the EXIF entries of a whole TIFF file, from the directory at the offset `page` or else the first."""
+    return _facts(data, _wanted_in_tiff, pin=False, page=page)
 
 
-def tiff_layout(data: bytes) -> TiffLayout:
-    """Read the layout from the header of a TIFF file; missing entries are 1."""
+def tiff_layout(data: bytes, page: int | None = None) -> TiffLayout:
+    """Read the layout from a directory of a TIFF file, by default the first; missing entries are 1."""
     stream = io.BytesIO(data)
     header = ifd.read_header(stream)
     if header is None:
         return TiffLayout(1, 1, 1, 1)
-    layout, offset = header
+    layout, first = header
     tags = (_WIDTH, _HEIGHT, _PHOTOMETRIC, _COMPRESSION)
+    offset = first if page is None else page
     directory = ifd.read_directory(stream, layout, offset, lambda _, tag: tag in tags, byte_budget=_MAX_DIRECTORY_BYTES)
     return TiffLayout(*(_number(directory.get(tag), layout) for tag in tags))
 
@@ -85,12 +86,13 @@ def _wanted_in_tiff(parent: int, tag: int) -> bool:
     return _wanted_in_block(parent, tag)
 
 
-def _facts(data: bytes, wanted: Callable[[int, int], bool], *, pin: bool) -> Facts:
+def _facts(data: bytes, wanted: Callable[[int, int], bool], *, pin: bool, page: int | None = None) -> Facts:
     stream = io.BytesIO(data)
     header = ifd.read_header(stream)
     if header is None:
         return Facts()
-    layout, offset = header
+    layout, first = header
+    offset = first if page is None else page
     directory = ifd.read_directory(stream, layout, offset, wanted, byte_budget=_MAX_DIRECTORY_BYTES)
     orientation = _number(directory.pop(_ORIENTATION, None), layout)
     description = directory.get(_DESCRIPTION)

@@ -1,19 +1,36 @@
 """Read the header of a picture file: format, upright size, number of frames. Nothing is decoded."""
 
-import io
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, BinaryIO
 
 import pyvips
-from PIL.BmpImagePlugin import BmpImageFile
 from PIL.GifImagePlugin import GifImageFile
 
 from srno.imaging.formats import Format, sniff
+from srno.imaging.ico import largest_icon
+from srno.imaging.jp2 import read_jp2_header
+from srno.imaging.jxl import read_jxl_header
+from srno.imaging.pillow import FILE_CLASSES
 from srno.imaging.png import frames_of
+from srno.imaging.pnm import read_pnm_header
+from srno.imaging.raw import raw_name
+from srno.imaging.tiff import page_offsets
 
 _HEADER_BYTES = 1 << 16
 """Enough to detect the format, and the number of frames of an animated PNG even after a large profile."""
+
+
+_READERS: Mapping[str, Callable[[bytes], tuple[int, int]]] = MappingProxyType(
+    {
+        "JXL": lambda data: read_jxl_header(data).size,
+        "JP2": lambda data: read_jp2_header(data).size,
+        "ICO": lambda data: largest_icon(data).size,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -28,31 +45,41 @@ class Head:
 def read_head(source: Path | bytes) -> Head | None:
     """Read the header of a file; None if it is unreadable. `read` raises an error that gives the reason."""
     try:
-        start = source[:_HEADER_BYTES] if isinstance(source, bytes) else _read_start(source)
-        kind = sniff(start)
-        if kind is None:
-            return None
-        head = _head(source, kind)
-        return replace(head, frames=frames_of(start)) if kind == "PNG" else head  # libvips does not count them
+        with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
+            if raw_name(stream, "" if isinstance(source, bytes) else source.suffix) is not None:
+                return None
+            stream.seek(0)
+            start = stream.read(_HEADER_BYTES)
+            kind = sniff(start)
+            return None if kind is None else _head(source, stream, start, kind)
     except Exception:  # decoders raise many kinds of exceptions on damaged files
         return None
 
 
-def _read_start(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_HEADER_BYTES)
+def _head(source: Path | bytes, stream: BinaryIO, start: bytes, kind: Format) -> Head:
+    if kind in FILE_CLASSES:
+        stream.seek(0)
+        image = FILE_CLASSES[kind](stream)
+        return Head(kind, image.size, image.n_frames if isinstance(image, GifImageFile) else 1)
+    if kind == "PNM":
+        header = read_pnm_header(start)
+        return Head(kind, (header.width, header.height))
+    if kind == "JXL" or kind == "JP2" or kind == "ICO":
+        stream.seek(0)
+        return Head(kind, _READERS[kind](stream.read()))  # long metadata may precede the header of the samples
+    head = _head_by_vips(source, kind)
+    if kind == "TIFF":
+        return Head(kind, head.size, len(page_offsets(stream)))
+    return Head(kind, head.size, frames_of(start)) if kind == "PNG" else head  # libvips does not count these
 
 
-def _head(source: Path | bytes, kind: Format) -> Head:
-    if kind == "BMP" or kind == "GIF":
-        opened: Any = io.BytesIO(source) if isinstance(source, bytes) else source
-        with (BmpImageFile if kind == "BMP" else GifImageFile)(opened) as image:
-            return Head(kind, image.size, getattr(image, "n_frames", 1))
+def _head_by_vips(source: Path | bytes, kind: Format) -> Head:
     if isinstance(source, bytes):
         image: Any = pyvips.Image.new_from_buffer(source, "", access="sequential")
     else:
         # Not by its name: libvips parses brackets in names as options.
         image = pyvips.Image.new_from_source(pyvips.Source.new_from_file(str(source)), "", access="sequential")
-    rotated = kind != "AVIF" and image.get_typeof("orientation") and image.get("orientation") >= 5
+    upright = kind in ("AVIF", "HEIF")  # these state their rotation outside EXIF, and libheif applies it
+    rotated = not upright and image.get_typeof("orientation") and image.get("orientation") >= 5
     frames = image.get("n-pages") if image.get_typeof("n-pages") else 1
     return Head(kind, (image.height, image.width) if rotated else (image.width, image.height), frames)

@@ -81,6 +81,11 @@ def to_srgb(colour: Samples, icc: bytes) -> Samples:
     return _transform(colour, icc) if _changes_colours(icc, colour.shape[2]) else colour
 
 
+def is_srgb(icc: bytes, channels: int) -> bool:
+    """Whether a profile of gray or RGB samples is within one 8-bit level of sRGB, or cannot be used."""
+    return not _changes_colours(icc, channels)
+
+
 @lru_cache(maxsize=16)
 def _changes_colours(icc: bytes, channels: int) -> bool:
     """Whether a profile can be used and differs from sRGB; cached, since it is the same for all tiles of a picture."""

@@ -11,6 +11,8 @@ from typing import BinaryIO, Literal, TypeAlias
 
 EXIF, GPS, INTEROP = 34665, 34853, 40965
 IFD0 = 0
+MAX_DIRECTORIES = 65_535
+"""Directories of one file that are counted; a valid file may have more, a damaged one may never end."""
 
 _CHILDREN: Mapping[int, frozenset[int]] = MappingProxyType({IFD0: frozenset({EXIF, GPS}), EXIF: frozenset({INTEROP})})
 _TYPE_SIZE: Mapping[int, int] = MappingProxyType(
@@ -104,13 +106,35 @@ def read_directory(
     return directory
 
 
-def pack(directory: Directory, layout: Layout, base: int, pinned: Entry | None = None) -> tuple[int, bytes]:
+def directory_offsets(stream: BinaryIO, limit: int = MAX_DIRECTORIES) -> list[int]:
+    """Offsets of the directories of a file, one for each page or thumbnail, in order; empty if there is no header."""
+    header = read_header(stream)
+    if header is None:
+        return []
+    layout, at = header
+    offsets: dict[int, None] = {}
+    # A damaged file may link back to a directory that was read already.
+    while at and at not in offsets and len(offsets) < limit:
+        offsets[at] = None
+        at = _next_directory(stream, layout, at)
+    return list(offsets)
+
+
+def pack(
+    directory: Directory, layout: Layout, base: int, pinned: Entry | None = None, following: int = 0
+) -> tuple[int, bytes]:
     """Return the offset of a directory, and its bytes with values and children, for the offset `base`.
 
-    The value of `pinned`, one of the entries, keeps its offset.
+    The value of `pinned`, one of the entries, keeps its offset. The directory links to the one at `following`.
     """
     heap = _Heap(layout, base, pinned)
-    return heap.place(directory), bytes(heap.data)
+    return heap.place(directory, following), bytes(heap.data)
+
+
+def link(stream: BinaryIO, layout: Layout, offset: int, following: int) -> None:
+    """Make the directory at `offset` link to the one at `following`."""
+    stream.seek(_end_of_entries(stream, layout, offset))
+    stream.write(layout.pointer.pack(following))
 
 
 class _Heap:
@@ -123,7 +147,7 @@ class _Heap:
         self.reserved = range(start, start + (0 if pinned is None else len(pinned.value)))
         self.data = bytearray()
 
-    def place(self, directory: Directory) -> int:
+    def place(self, directory: Directory, following: int = 0) -> int:
         layout = self.layout
         at = self._allocate(layout.count.size + layout.entry.size * len(directory) + layout.pointer.size)
         table = self._write(at, layout.count.pack(len(directory)))
@@ -137,7 +161,7 @@ class _Heap:
                 self._write(where, value)
                 value = layout.pointer.pack(where)
             table = self._write(table, layout.entry.pack(tag, type_, count, value))
-        self._write(table, bytes(layout.pointer.size))  # no next directory: it would be that of the thumbnail
+        self._write(table, layout.pointer.pack(following))
         return at
 
     def _allocate(self, size: int) -> int:
@@ -153,6 +177,17 @@ class _Heap:
         self.data.extend(bytes(max(0, stop - len(self.data))))
         self.data[start:stop] = value
         return at + len(value)
+
+
+def _next_directory(stream: BinaryIO, layout: Layout, offset: int) -> int:
+    """Offset of the directory that a directory links to; 0 if it is the last."""
+    pointer = _read_at(stream, _end_of_entries(stream, layout, offset), layout.pointer.size)
+    return layout.pointer.unpack(pointer)[0] if len(pointer) == layout.pointer.size else 0
+
+
+def _end_of_entries(stream: BinaryIO, layout: Layout, offset: int) -> int:
+    head = _read_at(stream, offset, layout.count.size).ljust(layout.count.size, b"\0")
+    return offset + layout.count.size + layout.count.unpack(head)[0] * layout.entry.size
 
 
 def _table(stream: BinaryIO, layout: Layout, offset: int) -> list[tuple[int, int, int, bytes]]:

@@ -1,8 +1,11 @@
 """Write pictures to files, atomically."""
 
 import io
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO
 
 import numpy as np
@@ -12,15 +15,26 @@ from srno.errors import SRNOError
 from srno.files import replacing
 from srno.imaging.alpha import flatten
 from srno.imaging.exif import EXIF_PREFIX
-from srno.imaging.formats import CAPABILITIES, Capability, Format, check_limits
+from srno.imaging.formats import CAPABILITIES, Capability, Format, check_codec, check_limits
 from srno.imaging.icc import to_srgb
-from srno.imaging.picture import Picture
+from srno.imaging.ico import write_ico
+from srno.imaging.jpeg import MAX_COMMENT_BYTES, MAX_IPTC_BYTES, MAX_XMP_BYTES, add_segments
+from srno.imaging.jxl import write_jxl
+from srno.imaging.picture import Picture, Text
 from srno.imaging.pillow import to_pillow
 from srno.imaging.png import write_png
+from srno.imaging.pnm import write_pnm
 from srno.imaging.tiff import needs_big, write_tiff
 
 DEFAULT_QUALITY = 95
-"""Of JPEG, WebP and AVIF."""
+"""Of JPEG, WebP, AVIF and JPEG XL."""
+
+
+_COMMENT_KEYWORD = "Comment"
+_WRITERS: Mapping[str, Callable[[Picture, BinaryIO], None]] = MappingProxyType(
+    {"PNG": write_png, "PNM": write_pnm, "ICO": write_ico}
+)
+_PILLOW_NAMES: Mapping[str, str] = MappingProxyType({"JP2": "JPEG2000"})
 
 
 @dataclass(frozen=True)
@@ -41,34 +55,43 @@ def write(
 ) -> Written:
     """Write a picture to a path or a stream.
 
-    A file is written atomically. `quality` 1 … 100 applies to JPEG, AVIF and WebP, which is lossless at 100. Without
-    `metadata` EXIF, resolution and profile are dropped, and the colours of a profile other than sRGB are converted so
-    that they look the same.
+    A file is written atomically. `quality` 1 … 100 applies to JPEG, AVIF, WebP and JPEG XL; the latter two are lossless
+    at 100. Without `metadata` EXIF, XMP, IPTC, comments, texts, resolution and profile are dropped, and the colours of
+    a profile other than sRGB are converted so that they look the same.
     """
+    quality = check_options(format, quality)
+    check_limits(format, *picture.size, picture.channels, picture.bits)
+    picture, notes = adapt(picture, format, metadata=metadata)
+    with opened(target) as stream:
+        return Written(notes + _encode(picture, format, quality, stream))
+
+
+def check_options(format: Format, quality: int | None) -> int:  # noqa: A002
+    """Raise an SRNOError if the format or the quality is not valid; return the quality."""
     if format not in CAPABILITIES:
         raise SRNOError(f"format {format!r} is unknown; choose from {', '.join(CAPABILITIES)}")
     if quality is not None and not 1 <= quality <= 100:
         raise SRNOError(f"quality {quality} is not between 1 and 100")
-    check_limits(format, *picture.size, picture.channels, picture.bits)
-    picture, notes = adapt(picture, format, metadata=metadata)
+    check_codec(format)
+    return DEFAULT_QUALITY if quality is None else quality
+
+
+@contextmanager
+def opened(target: Path | BinaryIO) -> Generator[BinaryIO]:
+    """Open a target as a stream that can seek and be read; a file appears when it is complete."""
     if isinstance(target, Path):
-        notes += _write_file(picture, format, DEFAULT_QUALITY if quality is None else quality, target)
+        if target.exists() and not target.is_file():
+            raise SRNOError(f"{target}: cannot be written, it is not a file")
+        try:
+            with replacing(target) as stream:
+                yield stream
+        except OSError as error:
+            raise SRNOError(f"{target}: cannot be written ({error.strerror or error})") from None
     else:
         # A pipe cannot seek, which TIFF needs.
         buffer = io.BytesIO()
-        notes += _encode(picture, format, DEFAULT_QUALITY if quality is None else quality, buffer)
+        yield buffer
         target.write(buffer.getbuffer())
-    return Written(notes)
-
-
-def _write_file(picture: Picture, kind: Format, quality: int, path: Path) -> tuple[str, ...]:
-    if path.exists() and not path.is_file():
-        raise SRNOError(f"{path}: cannot be written, it is not a file")
-    try:
-        with replacing(path) as stream:
-            return _encode(picture, kind, quality, stream)
-    except OSError as error:
-        raise SRNOError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
 def adapt(picture: Picture, target: Format, *, metadata: bool) -> tuple[Picture, tuple[str, ...]]:
@@ -79,15 +102,14 @@ def adapt(picture: Picture, target: Format, *, metadata: bool) -> tuple[Picture,
     capability = CAPABILITIES[target]
     notes: list[str] = []
     if not metadata:
-        picture = replace(picture, exif=None, dpi=None)
+        picture = replace(picture, exif=None, xmp=None, iptc=None, comments=(), texts=(), dpi=None)
     if picture.icc is not None and not (metadata and _stores_profile(capability, picture)):
         colour = to_srgb(picture.colour, picture.icc)
         if colour is not picture.colour:
             notes.append("colours converted to sRGB, since the profile is left out")
         picture = replace(picture, colour=colour, icc=None)
-    if picture.exif is not None and not (capability.exif and len(picture.exif) <= _exif_max(target)):
-        notes.append(f"EXIF left out: {target} cannot hold {'so much' if capability.exif else 'any'}")
-        picture = replace(picture, exif=None)
+    picture, losses = _adapt_metadata(picture, target, capability)
+    notes += losses
     if picture.alpha is not None and not capability.alpha:
         notes.append(f"flattened onto white: {target} cannot hold alpha")
         picture = replace(picture, colour=flatten(picture.colour, picture.alpha), alpha=None)
@@ -102,28 +124,69 @@ def _stores_profile(capability: Capability, picture: Picture) -> bool:
     return capability.icc and (capability.gray or picture.colour.shape[2] == 3)
 
 
-def _exif_max(target: Format) -> int:
+def _adapt_metadata(picture: Picture, target: Format, capability: Capability) -> tuple[Picture, list[str]]:
+    """Drop the blocks that the format cannot hold, or not in this size; convert comments to texts and back."""
+    picture = _convert_comments(picture, capability)
     # A JPEG segment has 65,535 bytes, less two for its length and six for the prefix.
-    return 65_527 if target == "JPEG" else 2**31 - 1
+    jpeg = {"exif": 65_527, "xmp": MAX_XMP_BYTES, "iptc": MAX_IPTC_BYTES, "comments": MAX_COMMENT_BYTES}
+    notes: list[str] = []
+    for field, name in (("exif", "EXIF"), ("xmp", "XMP"), ("iptc", "IPTC"), ("comments", "comments")):
+        value: bytes | tuple[bytes, ...] | None = getattr(picture, field)
+        size = max(map(len, value), default=0) if isinstance(value, tuple) else len(value or b"")
+        held: bool = getattr(capability, field)
+        if size > 0 and not (held and size <= (jpeg[field] if target == "JPEG" else 2**31 - 1)):
+            notes.append(f"{name} left out: {target} cannot hold {'so much' if held else 'any'}")
+            picture = replace(picture, **{field: () if isinstance(value, tuple) else None})
+    if picture.texts and not capability.texts:
+        keywords = ", ".join(dict.fromkeys(text.keyword for text in picture.texts))
+        notes.append(f"texts left out ({keywords}): {target} cannot hold any")
+        picture = replace(picture, texts=())
+    return picture, notes
+
+
+def _convert_comments(picture: Picture, capability: Capability) -> Picture:
+    """Convert comments to texts under this keyword, or such texts to comments, if the format has only the other."""
+    if picture.comments and capability.texts:
+        texts = tuple(Text(_COMMENT_KEYWORD, _text_of(comment)) for comment in picture.comments)
+        return replace(picture, comments=(), texts=picture.texts + texts)
+    if picture.texts and capability.comments and not capability.texts:
+        comments = tuple(text.value.encode() for text in picture.texts if text.keyword == _COMMENT_KEYWORD)
+        others = tuple(text for text in picture.texts if text.keyword != _COMMENT_KEYWORD)
+        return replace(picture, comments=picture.comments + comments, texts=others)
+    return picture
+
+
+def _text_of(comment: bytes) -> str:
+    try:
+        text = comment.decode()
+    except UnicodeDecodeError:
+        text = comment.decode("latin-1")
+    return text.replace("\0", " ")
 
 
 def _encode(picture: Picture, kind: Format, quality: int, stream: BinaryIO) -> tuple[str, ...]:
     """Write a picture that fits the format; return the notes of the encoder."""
-    if kind == "PNG":
-        write_png(picture, stream)
-        return ()
     if kind == "TIFF":
         write_tiff(picture, stream, big=needs_big(*picture.size, picture.channels, picture.bits))
-        return ()
+    elif kind == "JXL":
+        write_jxl(picture, stream, quality)
+    elif kind in _WRITERS:
+        _WRITERS[kind](picture, stream)
+    else:
+        return _encode_by_pillow(picture, kind, quality, stream)
+    return ()
+
+
+def _encode_by_pillow(picture: Picture, kind: Format, quality: int, stream: BinaryIO) -> tuple[str, ...]:
     image, options, notes = _palette(picture) if kind == "GIF" else (to_pillow(picture), {}, ())
     # Pillow writes directly to the descriptor of a file, and does not report a full disk.
     buffer = io.BytesIO()
-    image.save(buffer, kind, **_options(picture, kind, quality), **options)
-    stream.write(buffer.getbuffer())
+    image.save(buffer, _PILLOW_NAMES.get(kind, kind), **pillow_options(picture, kind, quality), **options)
+    stream.write(add_segments(buffer.getvalue(), picture) if kind == "JPEG" else buffer.getbuffer())
     return notes
 
 
-def _options(picture: Picture, kind: Format, quality: int) -> dict[str, object]:
+def pillow_options(picture: Picture, kind: Format, quality: int) -> dict[str, object]:
     """Return the options of Pillow's encoder."""
     options: dict[str, object] = {}
     if picture.dpi is not None:
@@ -132,9 +195,13 @@ def _options(picture: Picture, kind: Format, quality: int) -> dict[str, object]:
         options["icc_profile"] = picture.icc
     if picture.exif is not None:
         options["exif"] = EXIF_PREFIX + picture.exif
-    if kind in ("BMP", "GIF"):
+    if kind == "GIF" and picture.comments:
+        options["comment"] = b"\n".join(picture.comments)
+    if kind not in ("JPEG", "WEBP", "AVIF"):
         return options
     options["quality"] = quality
+    if picture.xmp is not None and kind != "JPEG":
+        options["xmp"] = picture.xmp
     if kind == "WEBP":
         options |= {"lossless": quality == 100, "exact": True}
     elif picture.colour.shape[2] == 3:

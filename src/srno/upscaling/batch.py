@@ -5,18 +5,22 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
 
 from srno.errors import SRNOError
-from srno.imaging.formats import check_limits
+from srno.imaging.formats import CAPABILITIES, Format, check_limits
+from srno.imaging.frames import FrameSequence, open_frames, write_frames
+from srno.imaging.picture import Picture
 from srno.imaging.read import read
-from srno.imaging.write import write
+from srno.imaging.write import Written, opened, write
+from srno.upscaling.animation import enlarge_frames, total_pixels
 from srno.upscaling.enlarge import enlarge_picture
 from srno.upscaling.jobs import BatchPlan, Job
 from srno.upscaling.sizes import Request, Size, Target
 from srno.upscaling.upscaler import Upscaler
 
 Status: TypeAlias = Literal["written", "skipped", "failed"]
+Frames: TypeAlias = Literal["all", "first"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +33,8 @@ class BatchSettings:
     """Bits per channel of the results; None keeps those of the source."""
     quality: int | None = None
     metadata: bool = True
+    frames: Frames = "all"
+    """Frames of animations and pages to enlarge."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +48,8 @@ class Outcome:
     input_size: Size | None = None
     output_size: Size | None = None
     scale: tuple[float, float] | None = None
+    frames: int | None = None
+    """Frames or pages of the result; None if it is one picture."""
     model: str | None = None
     seconds: float | None = None
     peak_mb: float | None = None
@@ -82,20 +90,24 @@ def run(plan: BatchPlan, settings: BatchSettings, progress: BatchProgress) -> It
 
 def _do(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
     start = time.perf_counter()
-    picture = read(job.source.path or job.data or b"", name=job.source.name)
+    sequence = _open_sequence(job, settings)
+    picture = read(_content(job), name=job.source.name) if sequence is None else sequence.first
+    target = settings.request.target(picture.size)  # raises if the size is the reason for a missing format
     if job.format is None:
-        settings.request.target(picture.size)  # raises if the size is the reason
         raise SRNOError("its header is inconsistent")
-    target = settings.request.target(picture.size)
     bits = settings.bits or picture.bits
     check_limits(job.format, *target.size, picture.channels, bits)
     if job.output is not None:
         _make_folder(job.output.parent)
     progress.begin(job, target)
-    large = enlarge_picture(picture, target, settings.upscaler, bits, progress.advance)
-    written = write(
-        large, job.output or sys.stdout.buffer, format=job.format, quality=settings.quality, metadata=settings.metadata
-    )
+    if _stays_the_same(job, picture, sequence, target, settings):
+        written = _copy(job)
+    elif sequence is not None:
+        written = _write_sequence(job, job.format, sequence, settings, progress)
+    else:
+        large = enlarge_picture(picture, target, settings.upscaler, bits, progress.advance)
+        written = write(large, _output(job), format=job.format, quality=settings.quality, metadata=settings.metadata)
+        written = Written((*picture.notes, *written.notes))
     return Outcome(
         input=job.source.name,
         output=str(job.output or "-"),
@@ -103,17 +115,75 @@ def _do(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
         input_size=picture.size,
         output_size=target.size,
         scale=target.scale,
+        frames=None if sequence is None else sequence.count,
         model=settings.upscaler.name,
         seconds=round(time.perf_counter() - start, 3),
         peak_mb=peak_mb(),
-        notes=(*_notes(job, target), *written.notes),
+        notes=(*_notes(job, settings, target, picture, sequence), *written.notes),
     )
 
 
-def _notes(job: Job, target: Target) -> Iterator[str]:
-    """Remarks on left-out frames and reduced sides."""
-    if job.frames > 1:
-        yield f"the first of {job.frames} frames or pages; the others are left out"
+def _open_sequence(job: Job, settings: BatchSettings) -> FrameSequence | None:
+    """Open all frames or pages of a source, if they are wanted and the format of the result holds them."""
+    if job.frames < 2 or settings.frames == "first" or job.format is None:
+        return None
+    sequence = open_frames(_content(job), name=job.source.name)
+    return sequence if sequence is not None and CAPABILITIES[job.format].sequence == sequence.kind else None
+
+
+def _write_sequence(
+    job: Job, kind: Format, sequence: FrameSequence, settings: BatchSettings, progress: BatchProgress
+) -> Written:
+    frames = enlarge_frames(sequence, settings.request, settings.upscaler, settings.bits, progress.advance)
+    written = write_frames(
+        frames,
+        _output(job),
+        format=kind,
+        like=sequence,
+        pixels=total_pixels(sequence, settings.request),
+        quality=settings.quality,
+        metadata=settings.metadata,
+    )
+    return Written((*sequence.first.notes, *written.notes))
+
+
+def _stays_the_same(
+    job: Job, picture: Picture, sequence: FrameSequence | None, target: Target, settings: BatchSettings
+) -> bool:
+    """Whether the result is the source itself: encoding it again could only lose something."""
+    if settings.quality is not None or not settings.metadata or settings.bits not in (None, picture.bits):
+        return False
+    whole = job.frames == 1 if sequence is None else settings.request.factors == (1, 1)
+    return whole and job.format == picture.format and target.source == target.whole == target.size
+
+
+def _copy(job: Job) -> Written:
+    source = _content(job)
+    with opened(_output(job)) as stream:
+        stream.write(source.read_bytes() if isinstance(source, Path) else source)
+    return Written(())
+
+
+def _content(job: Job) -> Path | bytes:
+    return job.source.path or job.data or b""
+
+
+def _output(job: Job) -> Path | BinaryIO:
+    return job.output or sys.stdout.buffer
+
+
+def _notes(
+    job: Job, settings: BatchSettings, target: Target, picture: Picture, sequence: FrameSequence | None
+) -> Iterator[str]:
+    """Remarks on a replaced input, the format of animations, left-out frames and reduced sides."""
+    if job.output and job.source.path and job.output.resolve() == job.source.path.resolve():
+        yield "the input is replaced by the result"
+    if sequence is not None and job.format == "PNG" != sequence.format:
+        yield f"{sequence.count} frames written as an animated PNG; -f {sequence.format.lower()} keeps the format"
+    if job.frames > 1 and sequence is None:
+        known = picture.format in CAPABILITIES and CAPABILITIES[picture.format].sequence is not None
+        reason = f": {job.format} cannot hold them" if known and settings.frames == "all" else ""
+        yield f"the first of {job.frames} frames or pages; the others are left out{reason}"
     sides = zip(("width", "height"), target.whole, target.source, strict=True)
     reduced = [side for side, new, old in sides if new < old]
     if reduced:

@@ -2,12 +2,12 @@
 
 The operator takes RGB only. Gray is repeated to three equal channels, and the result is the mean of the three; alpha is
 enlarged as a gray picture. A side that becomes smaller is first reduced by a bicubic filter: the models are trained
-only to enlarge.
+only to enlarge. Where there is nothing to compute, samples are copied: if the size stays, and if there is one pixel.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from srno.upscaling.sizes import Size, Target
 from srno.upscaling.upscaler import Upscaler
 
 Array: TypeAlias = NDArray[Any]
+Samples = TypeVar("Samples", bound=np.generic)
 
 BAND_PIXELS = 1 << 20
 """Number of output pixels that are converted to samples at once, which bounds the temporary memory."""
@@ -36,7 +37,12 @@ def enlarge(
 
     Integers of 8 or 16 bits are shares of their largest value, floats lie in [0, 1]; the result is clamped.
     """
-    _check_memory(target, upscaler, colour.shape[2] + (alpha is not None), np.dtype(dtype))
+    if target.whole != target.source:
+        _check_memory(target, upscaler, colour.shape[2] + (alpha is not None), np.dtype(dtype))
+    if target.whole == target.source or target.source == (1, 1):
+        if progress is not None:
+            progress(1.0)
+        return _copied(colour, target, dtype), None if alpha is None else _copied(alpha, target, dtype)
     if alpha is None:
         return _enlarge_colour(colour, target, upscaler, dtype, progress), None
     constant = alpha.min() == alpha.max()
@@ -55,6 +61,17 @@ def enlarge_picture(
     dtype = np.uint16 if bits == 16 else np.uint8
     colour, alpha = enlarge(picture.colour, picture.alpha, target, upscaler, dtype, progress)
     return replace(picture, colour=colour, alpha=alpha)
+
+
+def _copied(samples: Array, target: Target, dtype: Any) -> Array:
+    """Crop samples (h, w, ...) of the new size, or repeat a single one, as `dtype`."""
+    if target.source == (1, 1):
+        samples = np.broadcast_to(samples, (*target.size[::-1], *samples.shape[2:]))
+    else:
+        samples = _cut(samples, target)
+    if samples.dtype != dtype:
+        return _to_samples(_floats(samples), dtype)
+    return np.clip(samples, 0, 1) if samples.dtype.kind == "f" else np.array(samples)
 
 
 def _enlarge_colour(colour: Array, target: Target, upscaler: Upscaler, dtype: Any, progress: Progress | None) -> Array:
@@ -136,7 +153,7 @@ def _only_reduced(target: Target) -> bool:
     )
 
 
-def _cut(values: Floats, target: Target) -> Floats:
+def _cut(values: NDArray[Samples], target: Target) -> NDArray[Samples]:
     """Crop the whole picture (H, W, ...) to the output."""
     (left, top), (width, height) = target.origin, target.size
     return values[top : top + height, left : left + width]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srno.errors import SRNOError
-from srno.imaging.formats import CAPABILITIES, Format
+from srno.imaging.formats import CAPABILITIES, READ_SUFFIXES, Format, check_codec
 from srno.upscaling.sizes import Target
 from srno.upscaling.sources import Source
 
@@ -15,7 +15,7 @@ BESIDE_SOURCE_TEMPLATE = "{stem}_{scale}x.{ext}"
 IN_FOLDER_TEMPLATE = "{stem}.{ext}"
 KEPT_FORMATS: frozenset[Format] = frozenset({"PNG", "JPEG", "TIFF"})
 """Formats that a result keeps unless one is given. The others become PNG: GIF has 256 colours, WebP halves the
-resolution of colour, AVIF is written with 8 bits only, and BMP has no alpha."""
+resolution of colour, AVIF and JPEG XL are written with 8 bits only, HEIC is not written, and BMP has no alpha."""
 TEMPLATE_FIELDS = {"stem": r".+", "scale": r"[\d.]+(?:x[\d.]+)?", "width": r"\d+", "height": r"\d+", "ext": r"\w+"}
 """Fields of a template, and the pattern that each matches."""
 
@@ -97,6 +97,7 @@ def parse_format(name: str) -> Format:
     """png, jpg, tiff … → PNG, JPEG, TIFF …"""
     for known, capability in CAPABILITIES.items():
         if name.lower() == known.lower() or f".{name.lower().lstrip('.')}" in capability.suffixes:
+            check_codec(known)
             return known
     raise SRNOError(f"--format {name!r}: choose {', '.join(known.lower() for known in CAPABILITIES)}")
 
@@ -121,7 +122,9 @@ def _template(text: str, kind: Format | None, bits: int | None) -> Naming:
 
 def _check_suffix(text: str, suffix: str, kind: Format | None) -> None:
     if suffix not in _BY_SUFFIX:
-        raise SRNOError(f"--output {text}: {suffix or 'no suffix'} is not a known format; use {', '.join(_BY_SUFFIX)}")
+        what = "is read but not written" if suffix in READ_SUFFIXES else "is not a known format"
+        raise SRNOError(f"--output {text}: {suffix or 'no suffix'} {what}; use {', '.join(_BY_SUFFIX)}")
+    check_codec(_BY_SUFFIX[suffix])
     if kind is not None and _BY_SUFFIX[suffix] != kind:
         raise SRNOError(f"--output {text} and --format {kind.lower()} contradict each other; leave one out")
 

@@ -2,15 +2,18 @@
 
 import glob
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from srno.errors import SRNOError
-from srno.imaging.formats import CAPABILITIES
+from srno.imaging.formats import EXTRAS, READ_SUFFIXES
 
 STDIN = "-"
-PICTURE_SUFFIXES = frozenset(suffix for capability in CAPABILITIES.values() for suffix in capability.suffixes)
+MAX_LISTED_SUFFIXES = 6
+"""Kinds of left-out files that are listed by name."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,29 @@ def find_sources(inputs: Iterable[str], *, recursive: bool = False, excluded: Pa
     return list(found.values())
 
 
+def report_left_out(inputs: Iterable[str], *, recursive: bool = False, excluded: Path | None = None) -> str | None:
+    """Describe the files of folders and patterns that are not taken: their number and kinds; None if there are none.
+
+    Hidden files are not counted.
+    """
+    left_out: set[Path] = set()
+    for text in inputs:
+        path = Path(text)
+        if path.is_dir():
+            left_out |= {file for file in _files(path, recursive, excluded) if not _is_picture(file.name)}
+        elif glob.has_magic(text) and not path.exists() and text != STDIN:
+            root = _fixed_part(path)
+            left_out |= {file for file in root.glob(str(path.relative_to(root))) if _is_left_out(file)}
+    if not left_out:
+        return None
+    counts = Counter(file.suffix.lower() or "without suffix" for file in left_out)
+    kinds = sorted(counts.items(), key=lambda kind: (-kind[1], kind[0]))
+    parts = [f"{count} {kind}{_advice(kind)}" for kind, count in kinds[:MAX_LISTED_SUFFIXES]]
+    others = sum(count for _, count in kinds[MAX_LISTED_SUFFIXES:])
+    files = "1 file" if len(left_out) == 1 else f"{len(left_out)} files"
+    return f"{files} left out: {', '.join(parts)}{f', {others} others' if others else ''}"
+
+
 def _expand(text: str, recursive: bool, excluded: Path | None) -> Iterator[Source]:
     path = Path(text)
     if text == STDIN:
@@ -62,10 +88,15 @@ def _expand(text: str, recursive: bool, excluded: Path | None) -> Iterator[Sourc
 
 
 def _pictures(folder: Path, recursive: bool, excluded: Path | None) -> Iterator[Path]:
+    return (file for file in _files(folder, recursive, excluded) if _is_picture(file.name))
+
+
+def _files(folder: Path, recursive: bool, excluded: Path | None) -> Iterator[Path]:
+    """Yield the files of a folder that are not hidden."""
     for here, folders, files in os.walk(folder, onerror=_refuse):
         below = (name for name in folders if recursive and not name.startswith("."))
         folders[:] = sorted(name for name in below if excluded is None or not _same(Path(here, name), excluded))
-        yield from (Path(here, name) for name in sorted(files) if _is_picture(name))
+        yield from (Path(here, name) for name in sorted(files) if not name.startswith("."))
 
 
 def _matches(root: Path, pattern: Path) -> Iterator[Path]:
@@ -77,8 +108,20 @@ def _matches(root: Path, pattern: Path) -> Iterator[Path]:
 
 
 def _is_picture(name: str) -> bool:
-    """Decide by the suffix; hidden files are left out."""
-    return not name.startswith(".") and Path(name).suffix.lower() in PICTURE_SUFFIXES
+    """Decide by the suffix; hidden files are left out, and formats whose package is not installed."""
+    suffix = Path(name).suffix.lower()
+    return not name.startswith(".") and suffix in READ_SUFFIXES and not _advice(suffix)
+
+
+def _is_left_out(file: Path) -> bool:
+    return not file.name.startswith(".") and not _is_picture(file.name) and file.is_file()
+
+
+def _advice(suffix: str) -> str:
+    """Name the command that installs the package for a suffix, in brackets; empty if none is missing."""
+    kind = READ_SUFFIXES.get(suffix)
+    module, extra = EXTRAS.get(kind, ("", "")) if kind is not None else ("", "")
+    return f" (pip install 'srno[{extra}]')" if module and find_spec(module) is None else ""
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -100,4 +143,6 @@ def _nothing_found(text: str, recursive: bool) -> str:
     if not Path(text).is_dir():
         return f"no picture matches {text!r}"
     advice = "" if recursive else "; -r includes subfolders"
-    return f"{text}: no pictures in this folder ({', '.join(sorted(PICTURE_SUFFIXES))}){advice}"
+    others = report_left_out([text], recursive=recursive)
+    known = ", ".join(sorted(READ_SUFFIXES))
+    return f"{text}: no pictures in this folder ({known}){advice}{f'; {others}' if others else ''}"

@@ -1,0 +1,135 @@
+"""JPEG XL by pillow-jxl-plugin. The size is read here: the plugin decodes a file as soon as it is opened."""
+
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from srno.errors import SRNOError
+from srno.imaging.boxes import find_box, iterate_boxes
+from srno.imaging.formats import codec
+from srno.imaging.icc import collapse_gray, is_srgb, match_profile
+from srno.imaging.metadata import Blocks, described
+from srno.imaging.picture import Picture, Samples
+
+_CODESTREAM = b"\xff\x0a"
+_RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))
+"""Width to height, by the code in the header less one."""
+_SIZE_BITS = (9, 13, 18, 30)
+
+
+class _Bits:
+    """Reads numbers of a few bits, the lowest bit first."""
+
+    def __init__(self, data: bytes) -> None:
+        self.value, self.left = int.from_bytes(data, "little"), 8 * len(data)
+
+    def take(self, count: int) -> int:
+        if count > self.left:
+            raise ValueError("the header is cut short")
+        taken = self.value & ((1 << count) - 1)
+        self.value, self.left = self.value >> count, self.left - count
+        return taken
+
+
+@dataclass(frozen=True)
+class JxlHeader:
+    """Upright (width, height), bits per channel, and whether there are several frames."""
+
+    size: tuple[int, int]
+    bits: int = 8
+    animated: bool = False
+
+
+def read_jxl_header(data: bytes) -> JxlHeader:
+    """Read the header; raise ValueError if it is damaged."""
+    bits = _Bits(_codestream(data)[2:])
+    width, height = _size(bits)
+    if bits.take(1):  # all metadata is the default
+        return JxlHeader((width, height))
+    orientation, animated = 0, False
+    if bits.take(1):
+        orientation = bits.take(3)
+        if bits.take(1):
+            _size(bits)  # at which the picture should be shown
+        if bits.take(1):
+            raise SRNOError("a preview inside JPEG XL is not supported; convert the picture to PNG first")
+        animated = bool(bits.take(1))
+    # The header of an animation would have to be skipped to reach the depth.
+    depth = 8 if animated else 32 if bits.take(1) else _depth(bits)
+    return JxlHeader((height, width) if orientation >= 4 else (width, height), depth, animated)
+
+
+def decode_jxl(data: bytes) -> Picture | bytes:
+    """Decode a file, or return the JPEG file that it was made from."""
+    header = read_jxl_header(data)
+    if header.animated:  # the plugin returns the last frame
+        raise SRNOError("an animation in JPEG XL is not supported; convert it to WebP or APNG first")
+    try:
+        is_jpeg, info, content, icc, boxes = codec("JXL").Decoder()(data)
+    except RuntimeError:
+        # The plugin's message is about building the library.
+        raise ValueError("the decoder stopped") from None
+    if is_jpeg:
+        return bytes(content)
+    samples = _samples(content, info)
+    colours, depth = info.num_channels, samples.dtype.itemsize
+    alpha = samples[..., colours] if info.has_alpha_channel else None
+    icc = None if not icc or is_srgb(icc, colours) else bytes(icc)
+    colour, icc = match_profile(collapse_gray(samples[..., :colours], icc), icc)
+    notes = [f"{header.bits} bits per channel reduced to 8 by the decoder"] if header.bits > 8 * depth else []
+    found = {box.box_type: bytes(box.data) for box in reversed(boxes)}
+    if b"brob" in found:
+        notes.append("EXIF and XMP left out: they are compressed by Brotli")
+    picture = Picture(colour=colour, alpha=alpha, icc=icc, format="JXL", notes=tuple(notes))
+    # The block follows the number of bytes to skip.
+    return described(picture, Blocks(exif=found.get(b"Exif", b"")[4:] or None, xmp=found.get(b"xml ")))
+
+
+def write_jxl(picture: Picture, stream: BinaryIO, quality: int) -> None:
+    """Write 8 bits per channel, lossless at quality 100."""
+    mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[picture.channels]
+    encoder = codec("JXL").Encoder(mode=mode, lossless=quality == 100, quality=float(quality))
+    exif = None if picture.exif is None else bytes(4) + picture.exif
+    blocks = {"exif": exif, "jumb": None, "xmp": picture.xmp, "compress": False}
+    stream.write(encoder(picture.samples().tobytes(), *picture.size, jpeg_encode=False, **blocks))
+
+
+def _samples(content: bytes, info: Any) -> Samples:
+    """(height, width, channels) of 8 bits, or of 16 if gray; the plugin reduces deeper colour to 8 bits."""
+    channels = info.num_channels + info.has_alpha_channel
+    depth = len(content) // max(1, info.width * info.height * channels)
+    if info.mode.startswith("F") or depth not in (1, 2):
+        raise SRNOError("samples of floating point are not supported; convert them to 8 or 16 bits first")
+    dtype = np.uint16 if depth == 2 else np.uint8
+    return np.frombuffer(content, dtype).reshape(info.height, info.width, channels)
+
+
+def _codestream(data: bytes) -> bytes:
+    """Return the start of the codestream, which may be inside a box."""
+    if data.startswith(_CODESTREAM):
+        return data[:64]
+    whole = find_box(data, b"jxlc")
+    if whole is None:  # in parts, each after its number
+        whole = next((data[first + 4 : last] for name, first, last in iterate_boxes(data) if name == b"jxlp"), b"")
+    if not whole.startswith(_CODESTREAM):
+        raise ValueError("no codestream")
+    return whole[:64]
+
+
+def _size(bits: _Bits) -> tuple[int, int]:
+    small = bits.take(1)
+    height = _side(bits, small)
+    ratio = bits.take(3)
+    if ratio == 0:
+        return _side(bits, small), height
+    return height * _RATIOS[ratio - 1][0] // _RATIOS[ratio - 1][1], height
+
+
+def _depth(bits: _Bits) -> int:
+    code = bits.take(2)
+    return (8, 10, 12)[code] if code < 3 else 1 + bits.take(6)
+
+
+def _side(bits: _Bits, small: int) -> int:
+    return 8 * (bits.take(5) + 1) if small else 1 + bits.take(_SIZE_BITS[bits.take(2)])

@@ -1,0 +1,122 @@
+"""XMP: kept byte for byte, except properties that become false when a picture is rotated upright and resized.
+
+The parser only finds where a property begins and ends; the packet is never written again from a tree.
+"""
+
+import re
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+_TIFF = "http://ns.adobe.com/tiff/1.0/"
+_EXIF = "http://ns.adobe.com/exif/1.0/"
+_FALSE: dict[str, frozenset[str] | None] = {
+    # How the samples are stored: orientation, size, layout.
+    _TIFF: frozenset(
+        {"Orientation", "ImageWidth", "ImageLength", "BitsPerSample", "SamplesPerPixel", "Compression"}
+        | {"PhotometricInterpretation", "PlanarConfiguration", "YCbCrSubSampling", "YCbCrPositioning"}
+    ),
+    _EXIF: frozenset(
+        {"PixelXDimension", "PixelYDimension", "ImageWidth", "ImageLength", "Orientation"}
+        | {"ComponentsConfiguration", "CompressedBitsPerPixel"}
+    ),
+    "http://ns.adobe.com/photoshop/1.0/": frozenset({"ColorMode", "ICCProfile"}),
+    # A small copy of the picture.
+    "http://ns.adobe.com/xap/1.0/": frozenset({"Thumbnails"}),
+    # Data in other parts of the file, which are not copied: the rest of a long packet, a film, a gain map.
+    "http://ns.adobe.com/xmp/note/": None,
+    "http://ns.google.com/photos/1.0/camera/": None,
+    "http://ns.google.com/photos/1.0/container/": None,
+    "http://ns.adobe.com/hdr-gain-map/1.0/": None,
+}
+"""Properties to drop by namespace; None is all of them."""
+_TAG = re.compile(rb"""<[^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*>""")
+_SEPARATOR = "\n"  # cannot occur in a name
+
+
+class _RefusedError(Exception):
+    pass
+
+
+@dataclass
+class _Cuts:
+    """Finds the byte ranges to drop while the parser walks through a packet."""
+
+    packet: bytes
+    parser: expat.XMLParserType
+    ranges: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    depth: int = 0
+    dropped_from: tuple[int, int, bool] | None = None
+    """Depth and offset of the property that is being dropped, and whether it is an empty tag."""
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self.depth += 1
+        if self.dropped_from is None:
+            at = self.parser.CurrentByteIndex
+            tag = self._tag(at)
+            if _is_false(name):
+                self.dropped_from = self.depth, at, tag.endswith(b"/>")
+            else:
+                self.ranges += _attribute_ranges(tag, at, [name for name in attributes if _is_false(name)])
+
+    def end(self, _name: str) -> None:
+        if self.dropped_from is not None and self.dropped_from[0] == self.depth:
+            _, first, empty = self.dropped_from
+            last = first if empty else self.parser.CurrentByteIndex
+            self.ranges.append((first, last + len(self._tag(last))))
+            self.dropped_from = None
+        self.depth -= 1
+
+    def _tag(self, at: int) -> bytes:
+        found = _TAG.match(self.packet, at)
+        if found is None:
+            raise _RefusedError
+        return found[0]
+
+
+def clean(packet: bytes) -> bytes | None:
+    """Return a packet without properties that become false; None if it is damaged."""
+    packet = packet.rstrip(b"\0")
+    parser = expat.ParserCreate(namespace_separator=_SEPARATOR)
+    parser.namespace_prefixes = True
+    cuts = _Cuts(packet, parser)
+    parser.StartElementHandler = cuts.start
+    parser.EndElementHandler = cuts.end
+    # XMP has no document type; entities that it declares could expand without limit.
+    parser.StartDoctypeDeclHandler = _refuse
+    try:
+        parser.Parse(packet, True)
+    except (expat.ExpatError, _RefusedError, ValueError):
+        return None
+    return _without(packet, cuts.ranges)
+
+
+def _refuse(*_declaration: object) -> None:
+    raise _RefusedError
+
+
+def _is_false(name: str) -> bool:
+    """Whether a property is dropped; `name` is namespace, local name and prefix."""
+    space, _, rest = name.partition(_SEPARATOR)
+    properties = _FALSE.get(space, frozenset())
+    return properties is None or rest.partition(_SEPARATOR)[0] in properties
+
+
+def _attribute_ranges(tag: bytes, at: int, names: list[str]) -> list[tuple[int, int]]:
+    """Find attributes in a tag at offset `at`, each with the space before it."""
+    ranges: list[tuple[int, int]] = []
+    for name in names:
+        _, local, prefix = name.split(_SEPARATOR)
+        pattern = rb"""\s+%s\s*=\s*("[^"]*"|'[^']*')""" % re.escape(f"{prefix}:{local}".encode())
+        found = re.search(pattern, tag)
+        if found is None:
+            raise _RefusedError
+        ranges.append((at + found.start(), at + found.end()))
+    return ranges
+
+
+def _without(packet: bytes, ranges: list[tuple[int, int]]) -> bytes:
+    kept, at = b"", 0
+    for first, last in sorted(ranges):
+        kept += packet[at:first]
+        at = last
+    return kept + packet[at:]
