@@ -15,6 +15,7 @@ COMMANDS = {
     "train": "Train a model on a folder of pictures.",
     "models": "List the models that come with the package.",
     "convert": "Turn a public checkpoint (.pth) into our format.",
+    "export": "Export a model as ONNX, for any runtime and any size.",
     "evaluate": "Score a model on sets of pictures under a named protocol.",
     "compare": "Compare models, in a table and in close-ups.",
     "bench": "Measure the speed of models.",
