@@ -28,7 +28,9 @@ from training.small_runs import make_pictures, of_kind, small_config, train_here
 share = st.floats(0, 1)
 
 
-@given(warmup=st.floats(0, 0.5), constant=st.floats(0, 0.4), start=share, decay=st.sampled_from(["cosine", "linear"]))
+@given(
+    warmup=st.floats(0.001, 0.5), constant=st.floats(0, 0.4), start=share, decay=st.sampled_from(["cosine", "linear"])
+)
 def test_the_rate_rises_stays_and_falls_to_zero(warmup: float, constant: float, start: float, decay: str):
     config = small_config(Path(), steps=1, warmup=warmup, warmup_from=start, constant=constant, decay=decay)
     grid = [i / 200 for i in range(201)]
@@ -44,6 +46,15 @@ def test_the_rate_rises_stays_and_falls_to_zero(warmup: float, constant: float, 
 def test_the_rate_stays_at_its_peak_with_constant_1():
     config = small_config(Path(), steps=1, warmup=0.0, constant=1.0)
     assert [rate_factor(config, progress) for progress in (0, 0.5, 1, 1.001)] == [1] * 4
+
+
+@given(warmup=st.floats(0.001, 0.5), progress=share, halvings=st.sets(st.floats(0.01, 0.99)))
+def test_decay_step_halves_the_rate_at_each_share(warmup: float, progress: float, halvings: set[float]):
+    at = tuple(sorted(halvings))
+    config = small_config(Path(), steps=1, warmup=warmup, decay="step", halve_at=at)
+    passed = [each for each in at if each <= progress]
+    expected = progress / warmup if progress < warmup else 1 / 2 ** len(passed)
+    assert rate_factor(config, progress) == pytest.approx(expected)
 
 
 def test_the_schedule_ends_with_the_minutes(pictures: Path, tmp_path: Path):
@@ -87,6 +98,15 @@ def test_an_epoch_is_repeat_visits_of_each_picture(pictures: Path, tmp_path: Pat
     steps = of_kind(train_here(config, tmp_path / "run"), "step")
     assert [step["sample"] for step in steps] == list(range(2, 20, 2))
     assert [step["rate"] for step in steps] == [1.0] * 6 + [pytest.approx(0.5 * (1 - math.cos(math.pi / 3)))] * 3
+
+
+def test_the_rate_changes_once_an_epoch_with_a_budget_in_steps_too(pictures: Path, tmp_path: Path):
+    """Epochs of six steps: the rate of steps 1 to 6, 7 to 12 and 13 to 15 is that of progress 0, 6/15 and 12/15."""
+    config = small_config(
+        pictures, steps=15, repeat=3, warmup=0.0, decay="step", halve_at=(0.1, 0.4, 0.85), rate_per_epoch=True
+    )
+    steps = of_kind(train_here(config, tmp_path / "run"), "step")
+    assert [step["rate"] for step in steps] == [1.0] * 6 + [0.25] * 9
 
 
 def test_stages_and_losses_change_at_their_share_of_the_budget(pictures: Path, tmp_path: Path):
@@ -180,6 +200,21 @@ def test_the_clock_does_not_count_suspended_time():
         ({"steps": 1, "stages": "8x6x16", "accumulate": 4}, "--accumulate 4"),
         ({"steps": 1, "warmup": 0.5, "constant": 0.6}, "--warmup 0.5 and --constant 0.6"),
         ({"steps": 1, "ema": 1.0}, "--ema 1"),
+        ({"steps": 1, "decay": "step", "halve_at": (0.5, 0.2)}, "--halve-at 0.5 0.2: give increasing shares"),
+        ({"steps": 1, "decay": "step", "halve_at": (0.5, 1.0)}, "--halve-at 0.5 1: give increasing shares"),
+        ({"minutes": 1, "rate_per_epoch": True}, "--rate-per-epoch has no effect with --minutes"),
+        (
+            {"steps": 1, "rate_per_epoch": True, "stages": "0.5:8x2x16,8x4x16"},
+            "--rate-per-epoch with --steps needs one",
+        ),
+        ({"steps": 1, "decay": "step", "constant": 0.1}, "--constant 0.1 has no effect with --decay step"),
+        ({"steps": 1, "warmup": 0.0, "warmup_from": 0.1}, "--warmup-from 0.1 has no effect with --warmup 0"),
+        ({"steps": 1, "halve_at": (0.5,)}, "--halve-at 0.5 has no effect with --decay cosine"),
+        (
+            {"steps": 1, "optimiser": "adam", "adam_rate": 1e-4},
+            "--adam-rate 0.0001 has no effect with --optimiser adam",
+        ),
+        ({"steps": 1, "optimiser": "adam", "weight_decay": 0.1}, "--weight-decay 0.1 has no effect with --optimiser"),
         ({"steps": 1, "rate": 0.0}, "--rate 0 "),
         ({"steps": 1, "validate_minutes": 0.0}, "--validate-minutes 0 "),
     ],

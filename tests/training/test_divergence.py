@@ -47,6 +47,23 @@ def test_a_step_with_a_loss_spike_is_skipped_and_reported(mostly_grey: Path, tmp
     assert all(tensor.isfinite().all() for tensor in state["model"].values())
 
 
+def test_a_spike_is_not_skipped_without_skip_spikes(mostly_grey: Path, tmp_path: Path):
+    """The same run as above, which has spikes, takes every step."""
+    config = small_config(
+        mostly_grey, steps=40, stages="8x1x16", seed=1, warmup=0.0, optimiser="adam", rate=1e-3, skip_spikes=False
+    )
+    events = train_here(config, tmp_path / "run")
+    assert not notes(events)
+    assert of_kind(events, "step")[-1]["sample"] == 40
+
+
+def test_a_step_without_a_finite_loss_is_skipped_in_any_case(pictures: Path, tmp_path: Path):
+    config = small_config(pictures, steps=30, optimiser="adam", rate=1e30, warmup=0.0, clip=None, skip_spikes=False)
+    with pytest.raises(SRNOError, match="training diverges"):
+        train_here(config, tmp_path / "run")
+    assert "loss nan" in Run(tmp_path / "run").log.read_text()
+
+
 def test_a_run_with_too_high_a_rate_ends_with_an_error(pictures: Path, tmp_path: Path):
     """The rate rises until the loss explodes. The run rolls back, retries, gives up, and keeps finite weights."""
     run = Run(tmp_path / "run")

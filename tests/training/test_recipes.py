@@ -1,4 +1,4 @@
-"""`--recipe paper` is the published recipe, number by number; `--recipe compact` is ours."""
+"""The recipes are the published ones, number by number; `--recipe compact` is ours."""
 
 import json
 from pathlib import Path
@@ -14,6 +14,7 @@ from srno.commands.train import train as command
 from srno.config import preset
 from srno.data.cache import Cache, CachedPicture
 from srno.data.degradation import DEGRADATIONS
+from srno.errors import SRNOError
 from srno.training.config import TrainConfig, from_json, to_json
 from srno.training.feed import hold_out, sample_config
 from srno.training.learner import Position
@@ -94,7 +95,49 @@ def test_paper_optimiser(paper: TrainConfig):
         name: default[name] for name in ("lr", "betas", "eps", "weight_decay", "amsgrad")
     }
     assert (paper.clip, paper.ema, paper.loss, paper.precision) == (None, None, "l1", "fp32")
+    assert not paper.skip_spikes
     assert 64 % paper.accumulate == 0
+
+
+@pytest.mark.parametrize("name", ["liif", "lte", "metasr"])
+def test_rivals_have_their_published_recipe(name: str):
+    """48² patches, batch 16, 2304 points; Adam alone at 1e-4, halved at 200, 400, 600 and 800 of 1000 epochs."""
+    config = parse("--recipe", name, "--preset", f"{name}/edsr-baseline")
+    sample = sample_config(config, config.all_stages[0])
+    assert (sample.patch, config.all_stages[0].batch, sample.points) == (48, 16, 2304)
+    assert (sample.r_min, sample.r_max, sample.sampling, sample.detail, sample.flat) == (1, 4, "random", 0, 0)
+    assert (config.epochs, budget(config).epoch_samples / 16) == (1000, 1000)
+    optimisers = make_optimisers(create_model(preset("light")), config)
+    assert [type(each) for each in optimisers] == [torch.optim.Adam]
+    assert optimisers[0].param_groups[0]["betas"] == (0.9, 0.999)
+    assert (config.clip, config.ema, config.loss, config.precision, config.skip_spikes) == (
+        None, None, "l1", "fp32", False
+    )  # fmt: skip
+
+
+def test_the_rivals_rate_is_that_of_multi_step_lr():
+    """Epoch by epoch as PyTorch's own scheduler gives it."""
+    config = parse("--recipe", "liif", "--preset", "liif/edsr-baseline")
+    optimiser = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=1e-4)
+    scheduler = torch.optim.lr_scheduler.MultiStepLR(optimiser, milestones=[200, 400, 600, 800], gamma=0.5)
+    whole = budget(config)
+    for epoch in range(1000):
+        rate = config.rate * whole.rate_factor(Position(sample=epoch * 16000 + 8000))
+        assert rate == pytest.approx(scheduler.get_last_lr()[0]), epoch
+        optimiser.step()
+        scheduler.step()
+
+
+def test_a_published_recipe_in_minutes_has_no_epochs_to_change_the_rate_at():
+    with pytest.raises(SRNOError, match="--rate-per-epoch has no effect with --minutes"):
+        parse("--recipe", "paper", "--minutes", "5")
+    config = parse("--recipe", "paper", "--minutes", "5", "--no-rate-per-epoch")
+    assert (config.minutes, config.epochs, config.rate_per_epoch) == (5, None, False)
+
+
+def test_shares_of_decay_step_are_flags():
+    config = parse("--steps", "9", "--constant", "0", "--decay", "step", "--halve-at", "0.5", "0.75")
+    assert (config.decay, config.halve_at) == ("step", (0.5, 0.75))
 
 
 def test_explicit_flags_override_a_recipe():
@@ -110,7 +153,8 @@ def test_compact_is_the_default():
 
 
 @pytest.mark.parametrize(
-    "tokens", [("--recipe", "paper"), ("--minutes", "2.5"), ("--steps", "3", "--init", "a.safetensors")]
+    "tokens",
+    [("--recipe", "paper"), ("--recipe", "lte"), ("--minutes", "2.5"), ("--steps", "3", "--init", "a.safetensors")],
 )
 def test_a_config_equals_itself_after_json(tokens: tuple[str, ...]):
     config = parse(*tokens, "--validation", "DIV2K/valid")

@@ -115,8 +115,14 @@ def _with_absolute_paths(config: TrainConfig) -> TrainConfig:
         config,
         data=tuple(folder.resolve() for folder in config.data),
         validation=config.validation and config.validation.resolve(),
-        init=config.init.resolve() if config.init and config.init.exists() else config.init,
+        init=_absolute_file(config.init),
+        init_encoder=_absolute_file(config.init_encoder),
     )
+
+
+def _absolute_file(init: Path | None) -> Path | None:
+    """Absolute path of a file; the name of shipped weights as it is."""
+    return init.resolve() if init and init.exists() else init
 
 
 def _train(

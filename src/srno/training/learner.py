@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import torch
@@ -58,6 +59,7 @@ class Learner:
         """Make the state before the first step, with fresh weights or those of --init."""
         torch.manual_seed(config.seed)
         model = _first_model(config, encoder).to(device)
+        model.encoder.requires_grad_(not config.fixed_encoder)
         return cls(model, Average(model, config.ema), make_optimisers(model, config))
 
     def revive(self, patches: Tensor) -> int:
@@ -123,6 +125,19 @@ def _first_model(config: TrainConfig, encoder: nn.Module | None) -> Model:
     if only is not None and not config.r_min == config.r_max == only:
         raise SRNOError(f"--preset {config.preset}: give --r-min {only} --r-max {only}, its only factor")
     if config.init is None:
-        return create_model(target, encoder=encoder)
+        model = create_model(target, encoder=encoder)
+        return model if config.init_encoder is None else _with_encoder_of(model, config.init_encoder)
     checkpoint = read_checkpoint(find(config.init))
     return checkpoint.model(encoder).train() if encoder is not None else grow(checkpoint, target)
+
+
+def _with_encoder_of(model: Model, init_encoder: Path) -> Model:
+    """The model with the encoder weights of a checkpoint, whose decoder may be any."""
+    checkpoint = read_checkpoint(find(init_encoder))
+    if checkpoint.config.encoder != model.config.encoder:
+        raise SRNOError(
+            f"--init-encoder {init_encoder}: its encoder is {checkpoint.config.encoder}, but the preset's is "
+            f"{model.config.encoder}; choose another --preset"
+        )
+    model.encoder.load_state_dict(checkpoint.model().encoder.state_dict())
+    return model

@@ -2,9 +2,10 @@
 
 srno train --preset light --data pictures --out runs/light --minutes 150
 srno train --resume runs/light
-torchrun --nproc-per-node=8 -m srno train --preset rdn --data DIV2K --out runs/rdn --recipe paper
+torchrun --nproc-per-node=8 -m srno train --preset rdn --recipe paper --data DIV2K/DIV2K_train_HR --out runs/rdn
 """
 
+import math
 import signal
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -17,7 +18,7 @@ from srno.errors import SRNOError
 from srno.training.config import TrainConfig
 from srno.training.distributed import World, join_world, stop_requests
 from srno.training.feed import Feed, first_patches, open_pictures
-from srno.training.learner import Learner
+from srno.training.learner import Learner, Position
 from srno.training.optimisers import set_rate
 from srno.training.recorder import Recorder, Report
 from srno.training.run import Run
@@ -111,7 +112,7 @@ def loop(
             position.sample += stage.batch
             if progress < HOLD_SHARE:
                 learner.hold_fresh()
-            if position.accepts(loss, norm):
+            if _accepts(config, position, loss, norm):
                 learner.update(loss)
                 if recorder:
                     recorder.after_step(stage, loss=loss, norm=norm, rate=rate, progress=progress)
@@ -126,6 +127,11 @@ def loop(
         if recorder:
             recorder.end(done=not stop)
     return signal.Signals(int(stop)) if stop else None
+
+
+def _accepts(config: TrainConfig, position: Position, loss: float, norm: float) -> bool:
+    """Whether to take a step with this loss and gradient norm."""
+    return position.accepts(loss, norm) if config.skip_spikes else math.isfinite(loss) and math.isfinite(norm)
 
 
 def _logged(run: Run, report: Report) -> Report:

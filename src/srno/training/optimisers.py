@@ -33,7 +33,7 @@ def muon_weights(model: nn.Module) -> list[nn.Parameter]:
     for module in model.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             weight = module.weight
-            if isinstance(weight, nn.Parameter) and 3 not in weight.shape[:2]:
+            if isinstance(weight, nn.Parameter) and weight.requires_grad and 3 not in weight.shape[:2]:
                 chosen.append(weight)
     return chosen
 
@@ -42,7 +42,7 @@ def make_optimisers(model: nn.Module, config: TrainConfig) -> list[torch.optim.O
     """The optimisers of a run; each keeps its peak rate in its groups as `peak`."""
     matrices = muon_weights(model) if config.optimiser == "muon" else []
     ids = {id(matrix) for matrix in matrices}
-    rest = [parameter for parameter in model.parameters() if id(parameter) not in ids]
+    rest = [parameter for parameter in model.parameters() if parameter.requires_grad and id(parameter) not in ids]
     rate = config.adam_rate if matrices else config.rate
     optimisers: list[torch.optim.Optimizer] = [torch.optim.Adam(rest, lr=rate, betas=config.betas)]
     if matrices:

@@ -82,16 +82,23 @@ class Budget:
 
     def rate_factor(self, position: Position) -> float:
         """The rate at this point, as a share of its peak."""
-        progress = self.progress(position)
-        if self.config.rate_per_epoch and self.config.epochs is not None:
-            progress = (position.sample // self.epoch_samples) / self.config.epochs
-        return rate_factor(self.config, progress)
+        if not self.config.rate_per_epoch:
+            return rate_factor(self.config, self.progress(position))
+        epoch = position.sample // self.epoch_samples
+        if self.config.epochs is not None:
+            return rate_factor(self.config, epoch / self.config.epochs)
+        assert self.config.steps is not None
+        return rate_factor(
+            self.config, epoch * self.epoch_samples / (self.config.steps * self.config.stage_at(0).batch)
+        )
 
 
 def rate_factor(config: TrainConfig, progress: float) -> float:
-    """Linear warm-up, a constant part, then a decay to zero."""
+    """Linear warm-up, a constant part, then a decay to zero; or, after the warm-up, a rate that is halved in steps."""
     if progress < config.warmup:
         return config.warmup_from + (1 - config.warmup_from) * progress / config.warmup
+    if config.decay == "step":
+        return 0.5 ** sum(progress >= share for share in config.halve_at)
     flat_until = config.warmup + config.constant
     if progress <= flat_until or flat_until >= 1:
         return 1.0
