@@ -40,7 +40,8 @@ def tiny_presets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tokens(tmp_path: Path, **changes: str) -> list[str | Path]:
-    flags = {"minutes": "0.002", "preset": "tiny", "stages": "8x2x16", "scales": "2,3", "threads": "1"} | changes
+    budget = {} if "steps" in changes and "minutes" not in changes else {"minutes": "0.002"}
+    flags = budget | {"preset": "tiny", "stages": "8x2x16", "scales": "2,3", "threads": "1"} | changes
     paths = {"train": tmp_path / "train", "data": tmp_path / "Set", "out": tmp_path / "out"}
     pairs = [(f"--{key}", value) for key, value in (flags | paths).items()]
     return ["reproduce", "miniature", *(token for pair in pairs for token in pair)]
@@ -78,6 +79,27 @@ def test_all_members_train_the_same_steps_and_are_compared_with_srno(
     code, _, err = run(capsys, *tokens(tmp_path, minutes="3"))
     assert code == 2
     assert "other flags" in err
+
+
+def test_steps_and_precision_are_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without calibration; a larger --seeds adds runs and keeps those that are finished."""
+    make_pictures(tmp_path / "train", count=2)
+    make_set(tmp_path / "Set", (40, 44))
+    flags = {"steps": "2", "training-precision": "bf16"}
+    code, out, err = run(capsys, *tokens(tmp_path, seeds="1", **flags))
+    assert code == 0, err
+    assert not (tmp_path / "out" / "calibration").exists()
+    assert "Every model trained for 2 steps of 8x2x16 (patch × batch × points) with bf16 products" in out
+    first = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "seed-0").rglob("*.safetensors")}
+    assert run(capsys, *tokens(tmp_path, seeds="2", **flags))[0] == 0
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "seed-0").rglob("*.safetensors")} == first
+    for seed in (0, 1):
+        config = run_of(tmp_path / "out", members("tiny")[0], seed).config()
+        assert (config.steps, config.precision) == (2, "bf16")
+    for change in ({"steps": "3"}, {"training-precision": "fp32"}):
+        code, _, err = run(capsys, *tokens(tmp_path, **flags | change))
+        assert code == 2
+        assert "other flags" in err
 
 
 def test_all_members_start_with_the_same_encoder_weights(tmp_path: Path) -> None:
@@ -130,7 +152,13 @@ def test_gains_are_paired_by_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"), [({"preset": "rdn-w"}, "the comparison also needs"), ({"minutes": "0"}, "--minutes 0")]
+    ("changes", "words"),
+    [
+        ({"preset": "rdn-w"}, "the comparison also needs"),
+        ({"minutes": "0"}, "--minutes 0"),
+        ({"minutes": "1", "steps": "5"}, "--minutes 1 has no effect with --steps 5"),
+        ({"steps": "0"}, "give --steps, at least 1"),
+    ],
 )
 def test_wrong_use_is_a_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, str], words: str

@@ -4,7 +4,7 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 def miniature(
     *,
-    minutes: float,
     train: Annotated[list[Path], Parameter(negative_iterable="")],
     data: Annotated[list[Path], Parameter(negative_iterable="")],
     out: Path,
+    steps: int | None = None,
+    minutes: float | None = None,
+    training_precision: Literal["fp32", "bf16"] = "fp32",
     preset: str = "light",
     stages: str = "32x16x1024",
     seeds: int = 2,
@@ -38,14 +40,18 @@ def miniature(
 
     Parameters
     ----------
-    minutes
-        Training time of SRNO; the other models train on the same number of samples.
     train
         Folder of pictures to train on; may be given several times.
     data
         Sets to score on, such as Set5 and Set14; may be given several times.
     out
         Folder for the runs and the table.
+    steps
+        Training steps of every model.
+    minutes
+        Instead of --steps: training time of SRNO; the other models train on the same number of samples.
+    training_precision
+        Arithmetic of the products in training: fp32, or bf16, which is faster if the hardware has it.
     preset
         SRNO and encoder: light or edsr-baseline.
     stages
@@ -64,11 +70,18 @@ def miniature(
 
     if seeds < 1:
         raise SRNOError(f"--seeds {seeds}: give at least 1")
+    if steps is not None and minutes is not None:
+        raise SRNOError(f"--minutes {minutes:g} has no effect with --steps {steps}; give one of them")
     prepare_computing(threads)
     wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
     all_members = members(preset)
     requested = Miniature(
-        minutes=minutes, base=preset, data=tuple(str(path.resolve()) for path in train), stages=stages
+        minutes=minutes,
+        base=preset,
+        data=tuple(str(path.resolve()) for path in train),
+        stages=stages,
+        precision=training_precision,
+        steps=steps or 0,
     )
     world = World(0, 1, choose_device(upscaler.device))
     try:

@@ -1,7 +1,7 @@
 """The paper's comparison at small scale: every decoder and ablation on one encoder, trained on the same samples.
 
-The number of samples is what SRNO processes in the given time, estimated by a short run. Every model then trains on
-that number of samples, so that neither its speed nor other load on the machine affects the comparison.
+The number of samples is given, or it is what SRNO processes in a given time, estimated by a short run. Every model
+trains on that number of samples, so that neither its speed nor other load on the machine affects the comparison.
 """
 
 import json
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
+from typing import Any, Literal
 
 from srno.checkpoints.native import read_native
 from srno.config import PRESETS, preset
@@ -67,43 +67,50 @@ def members(base: str) -> list[Member]:
 class Miniature:
     """Settings of a comparison. They are stored in its folder, so that it can be resumed."""
 
-    minutes: float
-    """training time of SRNO"""
+    minutes: float | None = None
+    """training time of SRNO, from which the steps follow"""
     base: str
     data: tuple[str, ...]
     stages: str
+    precision: Literal["fp32", "bf16"] = "fp32"
+    """of the products, the same for every run"""
     steps: int = 0
-    """steps of every run; 0 before calibration"""
+    """steps of every run; 0 before they are estimated from the minutes"""
 
     def __post_init__(self) -> None:
-        if self.minutes <= 0:
+        if self.minutes is None and self.steps < 1:
+            raise SRNOError("give --steps, at least 1, or --minutes of training for SRNO")
+        if self.minutes is not None and self.minutes <= 0:
             raise SRNOError(f"--minutes {self.minutes:g}: give a time above zero")
 
     def config(self, member: Member, seed: int) -> TrainConfig:
         """Training config of a member; only the model differs, and the sampling of -s."""
         values: dict[str, Any] = RECIPES["compact"] | {"stages": self.stages, "sampling": member.sampling}
         # automatic precision depends on measured speed and could differ between runs
-        values |= {"hold_out": 0, "allow_small": True, "precision": "fp32"}
+        values |= {"hold_out": 0, "allow_small": True, "precision": self.precision}
         data = tuple(Path(folder) for folder in self.data)
         return TrainConfig(data=data, preset=member.preset, seed=seed, steps=self.steps or CALIBRATION_STEPS, **values)
 
 
 def begin(requested: Miniature, out: Path, world: World, show: Show) -> Miniature:
-    """Load the comparison in the folder, or start one by measuring how many steps SRNO does in the time."""
+    """Load the comparison in the folder, or start one; without steps, measure how many SRNO does in the time."""
     path = out / "miniature.json"
     if path.exists():
         raw = json.loads(path.read_text())
         known = Miniature(**raw | {"data": tuple(raw["data"])})
-        if replace(known, steps=0) != requested:
+        if replace(known, steps=requested.steps or known.steps) != replace(requested, steps=known.steps):
             raise SRNOError(f"--out {out} holds a comparison with other flags; give the same flags or another folder")
         return known
-    found = replace(requested, steps=_count_steps(requested, Run(out / "calibration"), world, show))
+    found = requested
+    if not requested.steps:
+        found = replace(requested, steps=_count_steps(requested, Run(out / "calibration"), world, show))
     write_atomically(path, json.dumps(asdict(found), indent=1).encode())
     return found
 
 
 def _count_steps(requested: Miniature, run: Run, world: World, show: Show) -> int:
     """Estimate from a short run how many steps SRNO does in the time."""
+    assert requested.minutes is not None
     with show("calibration of SRNO's speed", run) as report:
         stopped = loop(requested.config(members(requested.base)[0], 0), run, world, report)
     if stopped:
@@ -207,10 +214,13 @@ def _part(results: Sequence[Result], reference: Result, data: str, plan: Miniatu
             is_reference = result is reference
             line.append(NO_VALUE if is_reference else f"{difference.mean:+.3f} ± {difference.spread:.3f}")
         lines.append(line)
-    seeds, minutes = len(reference.psnr), "a minute" if plan.minutes == 1 else f"{plan.minutes:g} minutes"
+    seeds, time = len(reference.psnr), ""
+    if plan.minutes is not None:
+        minutes = "a minute" if plan.minutes == 1 else f"{plan.minutes:g} minutes"
+        time = f": what SRNO was expected to do in {minutes}"
     notes = [
-        f"Every model trained for {plan.steps} steps of {plan.stages} (patch × batch × points) on the encoder of "
-        f"{plan.base}: what SRNO was expected to do in {minutes}. PSNR: mean over {seeds} seeds. "
+        f"Every model trained for {plan.steps} steps of {plan.stages} (patch × batch × points) with {plan.precision} "
+        f"products on the encoder of {plan.base}{time}. PSNR: mean over {seeds} seeds. "
         "Δ: mean difference to SRNO with the same seed ± the largest deviation of a seed from it.",
         "-i, -s and MLP are our interpretation of what the paper describes in one sentence.",
         f"Protocol {protocol}",

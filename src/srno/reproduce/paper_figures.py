@@ -38,7 +38,18 @@ FIGURES = {
         "Interpolation-free lifting against the nearest pixel (-i).", ("8",), ("LTE", "SRNO (-i)", "SRNO"), columns=2
     ),
     "fig-sequential": Figure("Random against sequential sampling (-s).", ("4",), ("SRNO (-s)", "SRNO")),
+    "fig-comparison": Figure(
+        "The supplement's comparison: six pairs of a picture and a scale.",
+        ("8", "4", "8", "4", "2.3", "7.5"),
+        ("Bicubic", "LIIF", "LTE", "SRNO"),
+        "lr",
+    ),
 }
+
+
+def parse_rows(text: str) -> tuple[Scale, ...]:
+    """Parse `"8,4,8"` into a scale per row; a scale may occur several times, with different pictures."""
+    return tuple(Scale.parse(part) for part in text.split(","))
 
 
 def draw_figure(

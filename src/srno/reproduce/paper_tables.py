@@ -1,40 +1,27 @@
 """Reproduce the paper's tables: its numbers beside ours, and the commands that produce the missing ones."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from srno.checkpoints.catalogue import read_checkpoint, shipped_models
-from srno.checkpoints.native import read_metadata
-from srno.config import ModelConfig, preset
-from srno.errors import SRNOError
+from srno.checkpoints.catalogue import read_checkpoint
+from srno.config import preset
 from srno.evaluation.cost import profile
 from srno.evaluation.datasets import PictureSet
 from srno.evaluation.evaluate import Report, bicubic
 from srno.evaluation.methods import Method, evaluate_method, make_method
-from srno.evaluation.protocols import Protocol, Scale, named_protocol
+from srno.evaluation.protocols import Protocol, Scale
 from srno.evaluation.tables import NO_VALUE, markdown_table
-from srno.reproduce.published import SEQUENTIAL_SUFFIX, Published, PublishedTable
+from srno.reproduce.bench_file import BenchTimes
+from srno.reproduce.checkpoint_rows import FoundCheckpoint, match_row, training_commands
+from srno.reproduce.published import Published, PublishedTable
+from srno.reproduce.table_sets import TableSets
 from srno.upscaling.upscaler import Upscaler
 
-CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt")
-RUN_WEIGHTS = ("best.safetensors", "last.safetensors")
-"""Weights of a training run, the preferred file first."""
 Watch = Callable[[str], AbstractContextManager[Report]]
 """Opens a progress display with a title."""
-
-
-@dataclass(frozen=True)
-class FoundCheckpoint:
-    """A checkpoint that can fill a row."""
-
-    name: str
-    path: Path
-    config: ModelConfig
-    sequential: bool
-    """trained with sequential sampling, which a config does not show"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,58 +30,104 @@ class TableInputs:
 
     published: Published
     found: Sequence[FoundCheckpoint]
-    sets: Sequence[PictureSet]
+    sets: TableSets
     upscaler: Upscaler
     watch: Watch
+    protocol: Callable[[str], Protocol]
+    """the protocol to use, from the name of the table's own"""
+    scales: tuple[Scale, ...] | None = None
+    """the table's own unless given"""
     cache: Path | None = None
-    max_pixels: int | None = None
-    milliseconds: Mapping[str, float] | None = None
-    """measured running times by the paper's method names"""
+    times: BenchTimes | None = None
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row of a table, and the checkpoints that fill it."""
 
     name: str
     found: tuple[FoundCheckpoint, ...]
+    remark: str = ""
 
 
-def reproduce_table(name: str, inputs: TableInputs) -> str:
-    """Format a table of PSNRs as Markdown: one part per set, then the commands for the missing numbers."""
+@dataclass(frozen=True)
+class FilledRow:
+    """The paper's numbers and ours on one set."""
+
+    row: TableRow
+    paper: Mapping[Scale, float]
+    ours: Mapping[Scale, float]
+    notes: tuple[str, ...] = ()
+    """how the method was evaluated, and pictures that were skipped"""
+
+
+@dataclass(frozen=True)
+class FilledPart:
+    """A table on one set."""
+
+    data: str
+    rows: tuple[FilledRow, ...]
+
+
+@dataclass(frozen=True)
+class FilledTable:
+    """A table of the paper, filled with our numbers."""
+
+    name: str
+    table: PublishedTable
+    protocol: Protocol
+    scales: tuple[Scale, ...]
+    rows: tuple[TableRow, ...]
+    parts: tuple[FilledPart, ...]
+    missing_sets: tuple[str, ...]
+    inputs: TableInputs
+
+
+def fill_table(name: str, inputs: TableInputs) -> FilledTable:
+    """Score all checkpoints on all sets: those of the table, and sets that are in none of the paper's tables."""
     table = inputs.published.tables[name]
-    protocol = named_protocol(table.protocol, max_pixels=inputs.max_pixels)
-    rows = _rows(table, inputs)
-    by_set = {data: find_set(data, inputs.sets) for data in table.psnr}
-    elsewhere = [find_set(data, inputs.sets) for each in inputs.published.tables.values() for data in each.psnr]
-    others = [each for each in inputs.sets if each not in elsewhere]
+    protocol, scales = inputs.protocol(table.protocol), inputs.scales or table.scales
+    wanted = {data: inputs.sets.find(data) for data in table.psnr}
+    in_paper = [inputs.sets.find(data) for each in inputs.published.tables.values() for data in each.psnr]
+    extra = {each.name: each for each in inputs.sets.sets if each not in in_paper}
+    rows = _rows(table, inputs, [each for each in (*wanted.values(), *extra.values()) if each])
     methods = {row.name: _method(row, inputs.upscaler) for row in rows}
-    parts: list[str] = []
-    for data, pictures in [*by_set.items(), *((each.name, each) for each in others)]:
-        ours = {row.name: _scores(methods[row.name], row, pictures, table, protocol, inputs) for row in rows}
-        parts.append(_part(table, data, rows, ours, protocol, inputs))
-    return "\n".join([*parts, _gaps(name, table, rows, by_set, inputs)])
+    parts = [
+        FilledPart(
+            data,
+            tuple(_fill(row, methods[row.name], data, pictures, table, protocol, scales, inputs) for row in rows),
+        )
+        for data, pictures in (wanted | extra).items()
+    ]
+    missing = tuple(data for data, pictures in wanted.items() if pictures is None)
+    return FilledTable(name, table, protocol, tuple(scales), tuple(rows), tuple(parts), missing, inputs)
 
 
-def find_set(name: str, sets: Sequence[PictureSet]) -> PictureSet | None:
-    """Find a set by name; for DIV2K any name that starts with it, since its subsets have longer names."""
-    wanted = name.casefold()
-    for each in sets:
-        if each.name.casefold() == wanted or (wanted == "div2k" and each.name.casefold().startswith(wanted)):
-            return each
-    return None
-
-
-def _rows(table: PublishedTable, inputs: TableInputs) -> list[Row]:
+def _rows(table: PublishedTable, inputs: TableInputs, sets: Sequence[PictureSet]) -> list[TableRow]:
     """List the paper's rows, then bicubic and checkpoints that are not in the paper."""
-    rows = [Row(method, tuple(match_row(method, inputs.found, inputs.published))) for method in table.methods]
+    found = [_remarked(each, sets) for each in inputs.found]
+    checkpoints, remarks = [each for each, _ in found], {each.path: remark for each, remark in found}
+    rows = [TableRow(method, tuple(match_row(method, checkpoints, inputs.published))) for method in table.methods]
     if "Bicubic" not in table.methods:
-        rows.append(Row("Bicubic", ()))
+        rows.append(TableRow("Bicubic", ()))
     used = {each.path for row in rows for each in row.found}
-    return rows + [Row(f"{each.name} (not in the paper)", (each,)) for each in inputs.found if each.path not in used]
+    rows += [TableRow(f"{each.name} (not in the paper)", (each,)) for each in checkpoints if each.path not in used]
+    return [
+        replace(row, remark="; ".join(remark for each in row.found if (remark := remarks[each.path]))) for row in rows
+    ]
 
 
-def _method(row: Row, upscaler: Upscaler) -> Method | None:
+def _remarked(found: FoundCheckpoint, sets: Sequence[PictureSet]) -> tuple[FoundCheckpoint, str]:
+    """Weights that the table's own pictures chose are replaced by the last ones of the run, if there are any."""
+    chosen_on = ", ".join(each.name for each in sets if found.was_chosen_on(each))
+    if not chosen_on:
+        return found, ""
+    if found.last is None:
+        return found, f"these weights were chosen by their score on {chosen_on}"
+    return found.unchosen(), f"the last weights of the run, since pictures of {chosen_on} chose the best ones"
+
+
+def _method(row: TableRow, upscaler: Upscaler) -> Method | None:
     if row.name == "Bicubic":
         return Method("bicubic", bicubic, "bicubic")
     if not row.found:
@@ -102,51 +135,27 @@ def _method(row: Row, upscaler: Upscaler) -> Method | None:
     return make_method(row.name, [read_checkpoint(each.path) for each in row.found], upscaler)
 
 
-def _scores(
+def _fill(
+    row: TableRow,
     method: Method | None,
-    row: Row,
+    data: str,
     pictures: PictureSet | None,
     table: PublishedTable,
     protocol: Protocol,
+    scales: Sequence[Scale],
     inputs: TableInputs,
-) -> dict[Scale, float]:
+) -> FilledRow:
     """Compute mean PSNRs; fixed-scale networks are scored only at their own scales, as in the paper."""
-    if method is None or pictures is None:
-        return {}
+    paper = dict(zip(table.scales, _published(table, data, row.name, inputs.published), strict=False))
     factors = {each.config.only_scale for each in row.found} - {None}
-    scales = [scale for scale in table.scales if not factors or scale.x in factors]
+    supported = [scale for scale in scales if not factors or (scale.x == scale.y and scale.x in factors)]
+    if method is None or pictures is None or not supported:
+        return FilledRow(row, paper, {})
     with inputs.watch(f"{row.name} on {pictures.name}") as progress:
-        (found,) = evaluate_method(method, [pictures], scales, protocol, cache=inputs.cache, progress=progress)
-    return {scale: score.psnr for scale, score in found.mean.items()}
-
-
-def _part(
-    table: PublishedTable,
-    data: str,
-    rows: Sequence[Row],
-    ours: Mapping[str, Mapping[Scale, float]],
-    protocol: Protocol,
-    inputs: TableInputs,
-) -> str:
-    timed = bool(table.milliseconds) and data in table.psnr
-    header = ["method", *(f"×{scale}" for scale in table.scales), *(["time, ms"] if timed else [])]
-    lines: list[list[str]] = []
-    for row in rows:
-        if data not in table.psnr and not ours[row.name]:
-            continue
-        theirs = dict(zip(table.scales, _published(table, data, row.name, inputs.published), strict=False))
-        line = [row.name, *(_pair(theirs.get(scale), ours[row.name].get(scale), ".2f") for scale in table.scales)]
-        if timed:
-            line.append(_pair(table.milliseconds.get(row.name), (inputs.milliseconds or {}).get(row.name), ".0f"))
-        lines.append(line)
-    notes = [f"Paper / ours. Paper: {table.source} ({inputs.published.paper}). Ours: protocol {protocol}"]
-    if protocol.max_pixels:
-        notes.insert(0, "Our scores are of centre crops and not comparable with the paper's.")
-    if data not in table.psnr:
-        notes.insert(0, f"The paper has no numbers for {data}.")
-    elif "Bicubic" not in table.methods:
-        notes.insert(0, "Bicubic is not in the paper's table; its numbers are from the literature.")
-    return markdown_table(f"{table.title} – {data}", header, lines, notes)
+        (found,) = evaluate_method(method, [pictures], supported, protocol, cache=inputs.cache, progress=progress)
+    notes = [f"{row.name}: {found.note}"] if found.note else []
+    notes += [f"Skipped: {each}" for each in found.skipped]
+    return FilledRow(row, paper, {scale: score.psnr for scale, score in found.mean.items()}, tuple(notes))
 
 
 def _published(table: PublishedTable, data: str, method: str, published: Published) -> tuple[float, ...]:
@@ -154,8 +163,72 @@ def _published(table: PublishedTable, data: str, method: str, published: Publish
     return table.psnr.get(data, {}).get(method, literature)
 
 
+def table_markdown(filled: FilledTable) -> str:
+    """Format one part per set, then the commands for the missing numbers."""
+    return "\n".join([*(_part(filled, part) for part in filled.parts), _gaps(filled)])
+
+
+def _part(filled: FilledTable, part: FilledPart) -> str:
+    table, inputs = filled.table, filled.inputs
+    in_paper = part.data in table.psnr
+    timed = bool(table.milliseconds) and in_paper
+    header = ["method", *(f"×{scale}" for scale in filled.scales), *(["time, ms", "ours timed as"] if timed else [])]
+    lines: list[list[str]] = []
+    for each in part.rows:
+        if in_paper or each.ours:
+            pairs = [_pair(each.paper.get(scale), each.ours.get(scale), ".2f") for scale in filled.scales]
+            lines.append([each.row.name, *pairs, *(_time_cells(each.row.name, table, inputs.times) if timed else [])])
+    return markdown_table(f"{table.title} – {part.data}", header, lines, _notes(filled, part, timed))
+
+
+def _notes(filled: FilledTable, part: FilledPart, timed: bool) -> list[str]:
+    table, inputs, protocol = filled.table, filled.inputs, filled.protocol
+    notes: list[str] = []
+    if part.data not in table.psnr:
+        notes.append(f"The paper has no numbers for {part.data}.")
+    elif "Bicubic" not in table.methods:
+        notes.append("Bicubic is not in the paper's table; its numbers are from the literature.")
+    if protocol.max_pixels:
+        notes.append("Our scores are of centre crops and not comparable with the paper's.")
+    notes.append(f"Paper / ours. Paper: {table.source} ({inputs.published.paper}). Ours: protocol {protocol}")
+    if timed and inputs.times:
+        times = inputs.times
+        where = f"Paper's times: {table.timed_on}. Our times: {times.machine}; {times.conditions}"
+        notes.append(f"{where} What `srno bench` timed, form and precision, is named in each row.")
+    notes += [f"{each.row.name}: {each.row.remark}." for each in part.rows if each.ours and each.row.remark]
+    return notes + list(dict.fromkeys(note for each in part.rows for note in each.notes))
+
+
+def _time_cells(method: str, table: PublishedTable, times: BenchTimes | None) -> list[str]:
+    ours = times.times.get(method) if times else None
+    milliseconds = ours.milliseconds if ours else None
+    return [_pair(table.milliseconds.get(method), milliseconds, ".0f"), str(ours) if ours else NO_VALUE]
+
+
 def _pair(theirs: float | None, ours: float | None, form: str) -> str:
     return " / ".join(NO_VALUE if value is None else format(value, form) for value in (theirs, ours))
+
+
+def table_dict(filled: FilledTable) -> dict[str, Any]:
+    """Plain data: `{"table": …, "protocol": …, "sets": {set: {method: {"paper": {scale: dB}, "ours": …}}}}`."""
+
+    def row(each: FilledRow) -> dict[str, Any]:
+        times = filled.inputs.times
+        time = times.times.get(each.row.name) if times and filled.table.milliseconds else None
+        return {
+            "paper": {str(scale): value for scale, value in each.paper.items()},
+            "ours": {str(scale): value for scale, value in each.ours.items()},
+            "files": [str(found.path) for found in each.row.found],
+            "remark": each.row.remark,
+            "notes": list(each.notes),
+            "time": (vars(time) | {"machine": times.machine}) if times and time else None,
+        }
+
+    return {
+        "table": filled.name,
+        "protocol": filled.protocol.to_dict(),
+        "sets": {part.data: {each.row.name: row(each) for each in part.rows} for part in filled.parts},
+    }
 
 
 def reproduce_costs(published: Published) -> str:
@@ -172,85 +245,25 @@ def reproduce_costs(published: Published) -> str:
     return markdown_table("Table 3: parameters and FLOPs", ["method", "parameters, M", "FLOPs, G"], lines, [note])
 
 
-def _gaps(
-    name: str, table: PublishedTable, rows: Sequence[Row], by_set: Mapping[str, PictureSet | None], inputs: TableInputs
-) -> str:
+def _gaps(filled: FilledTable) -> str:
     """List which file fills which row, and the commands for the missing numbers."""
+    rows, inputs = filled.rows, filled.inputs
     lines = [f"- {row.name}: {', '.join(str(each.path) for each in row.found)}" for row in rows if row.found]
     parts = ["Filled from:\n", *lines, ""] if lines else []
-    commands = [
-        command for row in rows if not row.found and row.name != "Bicubic" for command in _train(row.name, inputs)
-    ]
-    absent = [data for data, pictures in by_set.items() if pictures is None]
-    command = f"srno reproduce {'suppl' if name.startswith('suppl') else name} --checkpoints CHECKPOINTS --data DATA"
-    if absent:
-        where = ", ".join(f"DATA/{data}/HR" for data in absent)
+    missing = [row.name for row in rows if not row.found and row.name != "Bicubic"]
+    commands = [command for method in missing for command in training_commands(method, inputs.published)]
+    name = "suppl" if filled.name.startswith("suppl") else filled.name
+    command = f"srno reproduce {name} --checkpoints CHECKPOINTS --data DATA"
+    if filled.missing_sets:
+        folders = {"DIV2K": "DATA/DIV2K/DIV2K_valid_HR"}
+        where = ", ".join(folders.get(data, f"DATA/{data}/HR") for data in filled.missing_sets)
         commands.append(f"{command}  # with pictures in {where}")
     elif commands:
         commands.append(command)
-    if table.milliseconds and not inputs.milliseconds:
-        presets = dict.fromkeys(preset for row in table.methods for preset in inputs.published.methods[row])
+    if filled.table.milliseconds and not inputs.times:
+        presets = dict.fromkeys(preset for row in filled.table.methods for preset in inputs.published.methods[row])
         commands.append(f"srno bench {' '.join(presets)} --data DATA/Set14 --out bench.json")
-        commands.append(f"{command} --bench bench.json")
+        commands.append(f"{command} --bench bench.json --machine MACHINE")
     if commands:
         parts += ["Commands that fill the gaps:\n", "```", *dict.fromkeys(commands), "```"]
     return "\n".join(parts) + "\n" if parts else ""
-
-
-def _train(method: str, inputs: TableInputs) -> list[str]:
-    """The commands that train the checkpoints of a row of the paper."""
-    commands: list[str] = []
-    for name in inputs.published.methods[method]:
-        config, file = preset(name), name.replace("/", "-")
-        flags = " --sampling sequential" if method.endswith(SEQUENTIAL_SUFFIX) else ""
-        if config.only_scale is not None:
-            flags = f" --r-min {config.only_scale} --r-max {config.only_scale}"
-        out = f"CHECKPOINTS/{file}{'-s' if method.endswith(SEQUENTIAL_SUFFIX) else ''}"
-        commands.append(f"srno train --preset {name} --recipe paper{flags} --data DIV2K --out {out}")
-    return commands
-
-
-def find_checkpoints(folder: Path | None) -> tuple[list[FoundCheckpoint], list[str]]:
-    """Find checkpoints and training runs in a folder, or the shipped models; and an error for each unreadable file."""
-    if folder is None:
-        shipped = shipped_models()
-        return [FoundCheckpoint(model.path.stem, model.path, model.config, sequential=False) for model in shipped], []
-    if not folder.is_dir():
-        raise SRNOError(f"--checkpoints {folder} is not a folder")
-    entries = [
-        (path.stem, path) for path in sorted(folder.iterdir()) if path.suffix in CHECKPOINT_SUFFIXES and path.is_file()
-    ]
-    for run in sorted(path for path in folder.iterdir() if path.is_dir()):
-        weights = [run / name for name in RUN_WEIGHTS if (run / name).is_file()]
-        entries += [(run.name, path) for path in weights[:1]]
-    found: list[FoundCheckpoint] = []
-    unreadable: list[str] = []
-    for name, path in entries:
-        try:
-            found.append(FoundCheckpoint(name, path, _config(path), name.endswith("-s") or _run_is_sequential(path)))
-        except SRNOError as error:
-            unreadable.append(str(error))
-    return found, unreadable
-
-
-def _config(path: Path) -> ModelConfig:
-    return read_metadata(path)[0] if path.suffix == ".safetensors" else read_checkpoint(path).config
-
-
-def _run_is_sequential(path: Path) -> bool:
-    try:
-        return json.loads((path.parent / "config.json").read_text())["sampling"] == "sequential"
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def match_row(method: str, found: Sequence[FoundCheckpoint], published: Published) -> list[FoundCheckpoint]:
-    """Find the checkpoints of a row of the paper by config, the first match of each; several for fixed scales."""
-    sequential = method.endswith(SEQUENTIAL_SUFFIX)
-    matched: list[FoundCheckpoint] = []
-    for name in published.methods[method]:
-        if name == "bicubic":
-            continue
-        config = preset(name)
-        matched += [each for each in found if each.config == config and each.sequential == sequential][:1]
-    return matched

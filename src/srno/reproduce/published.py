@@ -26,6 +26,8 @@ class PublishedTable:
     """set → method → dB at the first scales"""
     milliseconds: Mapping[str, float]
     """running time of each method, if the table has it"""
+    timed_on: str = ""
+    """machine of the running times, and what the paper says of them"""
 
     @property
     def methods(self) -> list[str]:
@@ -66,6 +68,7 @@ def load_published() -> Published:
             scales=tuple(Scale.parse(scale) for scale in table["scales"]),
             psnr={data: {row: tuple(values) for row, values in rows.items()} for data, rows in table["psnr"].items()},
             milliseconds=table.get("milliseconds", {}),
+            timed_on=table.get("timed_on", ""),
         )
         for name, table in raw["tables"].items()
     }

@@ -1,0 +1,131 @@
+"""Sums over the whole output: the Gram matrix of every z_t, and the integral M of every layer.
+
+Q, K and V are affine in z, so their Gram matrices follow from that of [z, 1]. A Gram matrix in float64 resolves
+singular values down to about 1e-7 of the largest one, which is also the rounding of z in float32.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from srno.analysis.stream import Layer, layers_of, stream, with_integral
+from srno.field.field import Field
+from srno.operator.galerkin import GalerkinLayer
+
+Matrix: TypeAlias = Literal["z", "q", "k", "v"]
+"""z, or one of its linear maps Q, K and V; each has a row per output pixel and d_z columns."""
+MATRICES: tuple[Matrix, ...] = get_args(Matrix)
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LatentSummary:
+    """What is known of z, Q, K and V of a picture at one output size, without the values at single pixels."""
+
+    points: int
+    """n: output pixels"""
+    moments: Array
+    """(T+1, d_z+1, d_z+1): Gram matrix of [z_t, 1] for t = 0 … T"""
+    kernels: Array
+    """(T, heads, width, width): M of each layer"""
+    maps: dict[Matrix, Array]
+    """(T, d_z+1, d_z) weights of Q, K and V on [z, 1]"""
+
+    @property
+    def layers(self) -> int:
+        """T: Galerkin layers."""
+        return len(self.kernels)
+
+    def count(self, matrix: Matrix) -> int:
+        """How many there are: z_0 … z_T, but Q, K and V of T layers."""
+        return self.layers + (matrix == "z")
+
+    def gram(self, matrix: Matrix, t: int, other: Matrix | None = None) -> Array:
+        """XᵀX (d_z, d_z) of z_t, or of Q, K or V of the layer after z_t; XᵀY with another of them."""
+        left, right = (self._map(name, t) for name in (matrix, other or matrix))
+        return left.T @ self.moments[t] @ right
+
+    def spectrum(self, matrix: Matrix, t: int) -> Array:
+        """Singular values (d_z,) in descending order."""
+        return np.sqrt(np.linalg.eigvalsh(self.gram(matrix, t)).clip(0))[::-1]
+
+    def energy(self, matrix: Matrix, t: int) -> Array:
+        """Variance of each column (d_z,) over the output."""
+        weights = self._map(matrix, t)
+        mean = self.moments[t][-1] @ weights / self.points
+        return (np.diagonal(self.gram(matrix, t)) / self.points - mean**2).clip(0)
+
+    def coercivity(self, t: int) -> Array:
+        """The constant c (heads,) of max_v B(v, q)/‖v‖ ≥ c‖q‖ for q in the span of a head's Q and v in that of its V.
+
+        It is the cosine of the largest angle between the two subspaces of functions on the output pixels.
+        """
+        heads = self.kernels.shape[1]
+        blocks = [_head_blocks(gram, heads) for gram in (self.gram("q", t), self.gram("v", t), self.gram("q", t, "v"))]
+        whitened = [_inverse_root(q) @ both @ _inverse_root(v) for q, v, both in zip(*blocks, strict=True)]
+        return np.array([np.linalg.svd(each, compute_uv=False)[-1] for each in whitened])
+
+    def _map(self, matrix: Matrix, t: int) -> Array:
+        d_z = self.moments.shape[1] - 1
+        return np.eye(d_z + 1, d_z) if matrix == "z" else self.maps[matrix][t]
+
+
+@torch.no_grad()
+def summarise(field: Field, size: tuple[int, int], *, cell_clip: bool = True) -> LatentSummary:
+    """Sum over all pixels of the output of (height, width), in T+1 passes."""
+    known: list[Layer] = []
+    kernels: list[Tensor] = []
+    moments: list[Tensor] = []
+    layers = layers_of(field)
+    for layer in (*layers, None):
+        total, integral = _sum(field, size, known, layer, cell_clip)
+        moments.append(total)
+        if layer is not None:
+            kernels.append(integral / (size[0] * size[1]))
+            known.append(with_integral(layer, kernels[-1]))
+    return LatentSummary(
+        size[0] * size[1],
+        torch.stack(moments).cpu().numpy(),
+        torch.stack(kernels).cpu().numpy(),
+        {
+            "q": np.stack([_weights(layer.query) for layer in layers]),
+            "k": np.stack([_weights(layer.key) for layer in layers]),
+            "v": np.stack([_weights(layer.value) for layer in layers]),
+        },
+    )
+
+
+def _sum(
+    field: Field, size: tuple[int, int], known: list[Layer], layer: GalerkinLayer | None, cell_clip: bool
+) -> tuple[Tensor, Tensor]:
+    """Gram matrix of [z, 1] after the known layers, and the sum of k̃ᵀṽ of the next layer, both in float64."""
+    total = integral = torch.zeros((), dtype=torch.float64, device=field.image.device)
+    for _, states in stream(field, size, known, cell_clip=cell_clip):
+        z = states[-1]
+        wide = torch.cat([z.double(), torch.ones_like(z[:, :1], dtype=torch.float64)], dim=1)
+        total = total + wide.T @ wide
+        if layer is not None:
+            integral = integral + layer.integral(z.unsqueeze(0))[0].double() * len(z)
+    return total, integral
+
+
+def _weights(linear: nn.Linear) -> Array:
+    """The affine map as a matrix (d_z+1, d_z) on [z, 1]."""
+    return torch.cat([linear.weight.T, linear.bias.unsqueeze(0)]).double().cpu().numpy()
+
+
+def _head_blocks(gram: Array, heads: int) -> Array:
+    """The diagonal blocks (heads, width, width) of a Gram matrix."""
+    width = len(gram) // heads
+    return np.stack([gram[i : i + width, i : i + width] for i in range(0, len(gram), width)])
+
+
+def _inverse_root(gram: Array) -> Array:
+    values, vectors = np.linalg.eigh(gram)
+    # directions that rounding has made negative or zero carry no function
+    inverse = np.where(values > values[-1] * 1e-14, values, np.inf) ** -0.5
+    return vectors * inverse @ vectors.T
