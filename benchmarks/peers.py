@@ -119,7 +119,6 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     keep_freed_memory()  # as the commands do
-    keep_freed_memory()  # as the commands do
 
     rates = {name: product_rate(DTYPES[name]) for name in arguments.precisions}
     entries = contenders(arguments.models, arguments.precisions)

@@ -1,4 +1,4 @@
-"""A person in front of the page, for the tests."""
+"""Drives the page in a browser, for the tests."""
 
 import base64
 import io
@@ -14,54 +14,58 @@ from PIL import Image
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-PATIENCE = 120_000  # ms, on a machine that may have other things to do
+TIMEOUT_MS = 120_000  # long, since the machine may be busy
 
 SIZE = (64, 48)
 WINDOW = {"width": 900, "height": 640}
 PHONE: dict[str, Any] = {"viewport": {"width": 375, "height": 700}, "has_touch": True, "is_mobile": True}
-STILL = "#stage[data-sharp=true][data-drawn=true]"
+SHARP_STAGE = "#stage[data-sharp=true][data-settled=true][data-drawn=true]"
 
 
 def near(seen: NDArray[Any], expected: NDArray[Any]) -> bool:
-    """The same, but for the seven digits to which Pillow places bicubic pixels, which depend on the tiles."""
+    """Equal up to one level: Pillow places bicubic pixels in single precision, which depends on the tiles."""
     return bool(np.abs(seen.astype(int) - expected).max() <= 1)
 
 
 class Visitor:
-    """Looks at one page, and notes what goes wrong on it."""
+    """Uses one page and records its errors and requests."""
 
     def __init__(self, page: Any, address: str) -> None:
         self.page, self.address = page, address
         self.errors: list[str] = []
         self.requests: list[str] = []
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(TIMEOUT_MS)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+        page.on("console", self._note)
         page.on("request", lambda request: self.requests.append(request.url))
         page.goto(address)
-        page.locator("#limits", has_text="MB").wait_for()  # the page has begun to listen
+        page.wait_for_selector("body[data-ready]")  # the page handles events now
+
+    def _note(self, message: Any) -> None:
+        if message.type == "error":
+            self.errors.append(f"{message.text} {message.location.get('url', '')}")
 
     def open(self, data: bytes, name: str = "hills.png") -> None:
-        """Choose a file, and wait until the window is sharp."""
+        """Choose a file and wait until the window is sharp."""
         self.page.set_input_files("#file", {"name": name, "mimeType": "image/png", "buffer": data})
         self.sharp()
 
     def sharp(self) -> None:
-        """Wait for the window's own pixels, all of them and faded in."""
-        self.page.wait_for_selector(STILL)
+        """Wait until all tiles of the window are drawn and faded in, with the best kernel integral."""
+        self.page.wait_for_selector(SHARP_STAGE)
 
     @contextmanager
     def moving(self) -> Iterator[None]:
-        """Something that moves the picture; waits until the window is sharp at another place."""
+        """Run a block that moves the picture, then wait until the window is sharp at another position."""
         before = self.page.get_attribute("#stage", "data-view")
         yield
-        self.page.wait_for_selector(f"{STILL}:not([data-view='{before}'])")
+        self.page.wait_for_selector(f"{SHARP_STAGE}:not([data-view='{before}'])")
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for something to come true."""
-        end = time.monotonic() + PATIENCE / 1000
+        """Wait until a condition holds."""
+        end = time.monotonic() + TIMEOUT_MS / 1000
         while not condition():
-            assert time.monotonic() < end, "in vain"
+            assert time.monotonic() < end, "the condition does not hold in time"
             self.page.wait_for_timeout(20)
 
     def wheel(self, turn: int, x: float, y: float) -> None:
@@ -80,8 +84,13 @@ class Visitor:
         self.sharp()
 
     @property
+    def asked(self) -> list[str]:
+        """The tiles that the page has requested, in order."""
+        return [url for url in self.requests if "/tile?" in url]
+
+    @property
     def view(self) -> dict[str, int]:
-        """What the window shows: level's width, the picture's left and top, the window's size."""
+        """Width of the level, left and top of the picture, size of the window."""
         numbers = self.page.get_attribute("#stage", "data-view").split(",")
         return dict(zip(("level", "left", "top", "width", "height"), map(int, numbers), strict=True))
 
@@ -90,7 +99,7 @@ class Visitor:
         return float(self.page.text_content("#zoom").removeprefix("×"))
 
     def canvas(self) -> NDArray[Any]:
-        """The pixels on the screen."""
+        """The pixels of the canvas."""
         data = self.page.evaluate("document.getElementById('canvas').toDataURL('image/png')")
         image = Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2])))
         return np.asarray(image.convert("RGB"))

@@ -1,4 +1,4 @@
-"""A studio with two small models, and a client at its door."""
+"""Fixtures: a studio with two small models, a client, a running server, a browser."""
 
 import socket
 import threading
@@ -11,14 +11,14 @@ from browsing import CHROMIUM, FLAGS, WINDOW, Visitor
 from serving import PORT, picture
 
 from srno.server.app import make_app
-from srno.server.guard import names_for
+from srno.server.guard import allowed_hosts
 from srno.server.studio import Limits, Studio
 from tiny_models import write_tiny
 
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """`rough` draws something of its own over the picture, `plain` nothing."""
+    """`rough` adds random detail to the picture, `plain` adds none."""
     folder = tmp_path_factory.mktemp("models")
     return {
         "rough": write_tiny(folder / "rough.safetensors", strength=0.3),
@@ -35,13 +35,13 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(models: dict[str, Path], example: Path) -> Iterator[str]:
-    """A server that runs, for browsers."""
+    """Address of a running server, for browsers."""
     uvicorn = pytest.importorskip("uvicorn", reason="the server needs srno[serve]")
     limits = Limits(bytes=200_000, pixels=100_000)
     studio = Studio(models, examples={example.name: example}, memory=500_000_000, limits=limits, threads=2)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(
-            uvicorn.Config(make_app(studio, names_for("127.0.0.1")), log_level="warning", lifespan="off")
+            uvicorn.Config(make_app(studio, allowed_hosts("127.0.0.1")), log_level="warning", lifespan="off")
         )
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
@@ -53,8 +53,8 @@ def address(models: dict[str, Path], example: Path) -> Iterator[str]:
 
 @pytest.fixture
 def studio(models: dict[str, Path], example: Path) -> Iterator[Studio]:
-    limits = Limits(bytes=200_000, pixels=100_000)
-    studio = Studio(models, examples={example.name: example}, memory=50_000_000, limits=limits, threads=2)
+    limits = Limits(bytes=400_000, pixels=200_000)
+    studio = Studio(models, examples={example.name: example}, memory=300_000_000, limits=limits, threads=2)
     yield studio
     studio.close()
     assert studio.join(5)
@@ -63,7 +63,7 @@ def studio(models: dict[str, Path], example: Path) -> Iterator[Studio]:
 @pytest.fixture
 def client(studio: Studio):
     testing = pytest.importorskip("starlette.testclient", reason="the server needs srno[serve]")
-    return testing.TestClient(make_app(studio, names_for("127.0.0.1")), base_url=f"http://127.0.0.1:{PORT}")
+    return testing.TestClient(make_app(studio, allowed_hosts("127.0.0.1")), base_url=f"http://127.0.0.1:{PORT}")
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +79,12 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def visit(browser: Any, address: str) -> Iterator[Callable[..., Visitor]]:
-    """Open the page as someone with these settings; nothing may go wrong on it that nobody asked for."""
+    """Open the page with these browser settings; unexpected errors on it fail the test."""
     visitors: list[Visitor] = []
 
     def visit(**settings: Any) -> Visitor:
-        page = browser.new_context(**{"viewport": WINDOW, **settings}).new_page()
+        # A service worker would answer before the routes of the tests.
+        page = browser.new_context(**{"viewport": WINDOW, "service_workers": "block", **settings}).new_page()
         visitors.append(Visitor(page, address))
         return visitors[-1]
 

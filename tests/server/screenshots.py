@@ -1,4 +1,4 @@
-"""Pictures of the page for the documentation: python tests/server/screenshots.py docs"""
+"""Screenshots of the page for the documentation: python tests/server/screenshots.py docs"""
 
 import re
 import subprocess
@@ -18,21 +18,21 @@ PHONE: dict[str, Any] = {
 }
 
 
-def fly(visitor: Visitor, x: float, y: float, turns: int) -> None:
-    """Zoom in around a place, and wait for its pixels."""
+def zoom_in(visitor: Visitor, x: float, y: float, turns: int) -> None:
+    """Zoom in around a point and wait until the window is sharp."""
     visitor.page.mouse.move(x, y)
     with visitor.moving():
         for _ in range(turns):
             visitor.page.mouse.wheel(0, -200)
 
 
-def example(visitor: Visitor, name: str) -> None:
+def open_example(visitor: Visitor, name: str) -> None:
     visitor.page.get_by_role("button", name=name).click()
     visitor.sharp()
 
 
-def divide(visitor: Visitor, x: float) -> None:
-    """Drag the divider to a place."""
+def move_divider(visitor: Visitor, x: float) -> None:
+    """Drag the divider to `x`."""
     box = visitor.page.get_by_role("slider").bounding_box()
     assert box
     y = box["y"] + box["height"] / 2
@@ -41,29 +41,29 @@ def divide(visitor: Visitor, x: float) -> None:
     visitor.sharp()
 
 
-def shoot(visitor: Visitor, folder: Path, name: str) -> None:
+def save_screenshot(visitor: Visitor, folder: Path, name: str) -> None:
     visitor.page.screenshot(path=folder / f"serve-{name}.png")
 
 
 def desktop(visitor: Visitor, folder: Path) -> None:
     visitor.page.wait_for_load_state("networkidle")
-    shoot(visitor, folder, "welcome")
-    example(visitor, "cat")
-    fly(visitor, 520, 400, 2)
+    save_screenshot(visitor, folder, "welcome")
+    open_example(visitor, "cat")
+    zoom_in(visitor, 520, 400, 2)
     visitor.choose("divider")
-    divide(visitor, 500)
-    shoot(visitor, folder, "divider")
+    move_divider(visitor, 500)
+    save_screenshot(visitor, folder, "divider")
     visitor.choose("lens")
     visitor.page.mouse.move(420, 330)
     visitor.sharp()
-    shoot(visitor, folder, "lens")
+    save_screenshot(visitor, folder, "lens")
 
 
 def phone(visitor: Visitor, folder: Path) -> None:
-    example(visitor, "coffee")
-    fly(visitor, 190, 380, 3)
+    open_example(visitor, "coffee")
+    zoom_in(visitor, 190, 380, 3)
     visitor.choose("divider")
-    shoot(visitor, folder, "phone")
+    save_screenshot(visitor, folder, "phone")
 
 
 def main(folder: Path) -> None:

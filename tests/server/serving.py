@@ -1,8 +1,8 @@
-"""What a page would do, for the tests."""
+"""Test pictures, and the requests that the page sends."""
 
 import io
-import json
 import struct
+import time
 import zlib
 from typing import Any
 
@@ -29,7 +29,7 @@ def picture(width: int, height: int, mode: str = "RGB", kind: str = "PNG", seed:
 
 
 def deep(samples: NDArray[np.uint16], kind: str = ".png", icc: bytes | None = None) -> bytes:
-    """A file with 16 bits per channel."""
+    """A picture file with 16 bits per channel."""
     space = "grey16" if samples.ndim == 2 else "rgb16"
     image = pyvips.Image.new_from_array(samples, interpretation=space).copy()
     if icc is not None:
@@ -49,21 +49,28 @@ def upload(client: Any, data: bytes, name: str = "hills.png") -> dict[str, Any]:
     return answer.json()
 
 
-def lines(answer: Any) -> list[dict[str, Any]]:
-    assert answer.status_code == 200, answer.text
-    return [json.loads(line) for line in answer.text.splitlines()]
+def finished(client: Any, started: Any) -> dict[str, Any]:
+    """Ask about a job until it is done or has failed."""
+    assert started.status_code == 202, started.text
+    for _ in range(3000):
+        state = client.get(f"/api/jobs/{started.json()['job']}").json()
+        if "done" in state or "error" in state:
+            return state
+        time.sleep(0.02)
+    raise AssertionError("the job does not end")
 
 
-def lifted(client: Any, data: bytes, model: str = "rough") -> dict[str, Any]:
-    """Open and lift a picture."""
-    opened = upload(client, data)
-    assert lines(client.post(f"/api/images/{opened['id']}/lift?model={model}"))[-1] == {"done": True}
-    return opened
-
-
-def tile(client: Any, opened: dict[str, Any], source: str, level: tuple[int, int], rect: tuple[int, ...]) -> Any:
+def tile(
+    client: Any,
+    opened: dict[str, Any],
+    source: str,
+    level: tuple[int, int],
+    rect: tuple[int, ...],
+    version: int | None = None,
+) -> Any:
     numbers = {"level": ",".join(map(str, level)), "rect": ",".join(map(str, rect))}
-    return client.get(f"/api/images/{opened['id']}/tile", params={"source": source, **numbers})
+    named = {} if version is None else {"version": version}
+    return client.get(f"/api/images/{opened['id']}/tile", params={"source": source, **numbers, **named})
 
 
 def pixels(data: bytes) -> NDArray[Any]:
@@ -71,7 +78,7 @@ def pixels(data: bytes) -> NDArray[Any]:
 
 
 def tile_pixels(client: Any, opened: dict[str, Any], *which: Any) -> NDArray[Any]:
-    """The same as an array."""
+    """A tile as an array."""
     answer = tile(client, opened, *which)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "image/png"

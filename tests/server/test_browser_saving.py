@@ -1,4 +1,4 @@
-"""The page in a real browser: what it saves is what was asked for."""
+"""The page in a real browser: exports and saved views."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ from srno.cli import main
 pytestmark = pytest.mark.browser
 
 
-def test_an_export_is_what_srno_upscale_writes(visit, models, tmp_path):
-    someone, data = visit(), picture(*SIZE)
-    someone.open(data)
-    page = someone.page
+def test_an_export_equals_the_file_of_srno_upscale(visit, models, tmp_path):
+    visitor, data = visit(), picture(*SIZE)
+    visitor.open(data)
+    page = visitor.page
     page.get_by_role("button", name="Export…").click()
     page.get_by_label("Size by").select_option("width")
     page.get_by_label("Width", exact=True).fill("237")
@@ -36,11 +36,11 @@ def test_an_export_is_what_srno_upscale_writes(visit, models, tmp_path):
 
 
 def test_an_export_can_be_stopped(visit):
-    someone = visit()
-    someone.open(picture(*SIZE))
-    page = someone.page
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    page = visitor.page
     page.get_by_role("button", name="Export…").click()
-    page.get_by_label("Scale", exact=True).fill("200")
+    page.get_by_label("Scale", exact=True).fill("60")
     page.get_by_role("button", name="Export", exact=True).click()
     page.wait_for_selector("text=/\\d+ %/")
     page.get_by_role("button", name="Stop").click()
@@ -48,12 +48,12 @@ def test_an_export_can_be_stopped(visit):
     assert page.get_by_role("button", name="Export", exact=True).is_enabled()
 
 
-def test_this_view_is_saved_as_it_is_seen(visit):
-    someone = visit()
-    someone.open(picture(*SIZE))
-    someone.wheel(-400, 450, 350)
-    with someone.page.expect_download() as download:
-        someone.page.get_by_role("button", name="This view").click()
+def test_the_saved_view_equals_the_canvas(visit):
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    visitor.wheel(-400, 450, 350)
+    with visitor.page.expect_download() as download:
+        visitor.page.get_by_role("button", name="This view").click()
     saved = np.asarray(Image.open(download.value.path()).convert("RGB"))
-    assert np.array_equal(saved, someone.expected("rough", SIZE))
+    assert np.array_equal(saved, visitor.expected("rough", SIZE))
     assert download.value.suggested_filename.startswith("hills_view_")

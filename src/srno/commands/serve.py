@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from srno.errors import SRNOError
+from srno.errors import SRNOError, require
 
 if TYPE_CHECKING:
     from srno.server.studio import Studio
@@ -22,8 +22,8 @@ def serve(
     open_page: Annotated[bool, Parameter(name="--open", negative="--no-open")] = True,
     model: Annotated[str | None, Parameter(alias="-m")] = None,
     memory: str | None = None,
-    max_megabytes: float = 100,
-    max_megapixels: float = 16,
+    max_megabytes: float = 400,
+    max_megapixels: float = 200,
     threads: int | None = None,
 ) -> None:
     """Serve a web page on which pictures are opened, zoomed and exported. Ctrl-C stops it.
@@ -31,7 +31,8 @@ def serve(
     Parameters
     ----------
     host
-        Address to listen on. With the default, only this machine can reach the page.
+        Address to listen on. With the default, only this machine can reach the page. With 0.0.0.0 other devices can,
+        at the address with a token that is printed.
     port
         Port to listen on; 0 takes any free one.
     open_page
@@ -39,8 +40,8 @@ def serve(
     model
         A checkpoint to offer in addition to the shipped models, or the name of a shipped one; the page lists it first.
     memory
-        Memory for pictures, their cached results and finished exports, such as 4G; half of the free memory unless
-        given. The least recently used data is dropped first.
+        Memory for pictures, work on them, its cached results and finished exports, such as 4G; half of the free memory
+        unless given. The least recently used data is dropped first.
     max_megabytes
         Largest file that may be opened.
     max_megapixels
@@ -53,12 +54,23 @@ def serve(
 
     studio = _studio(model, memory, max_megabytes, max_megapixels, threads)
 
-    def ready(url: str) -> None:
+    def ready(url: str, shared: str | None) -> None:
         sys.stderr.write(f"srno: {url} (Ctrl-C stops it)\n")
+        if shared is not None:
+            _print_shared(shared)
         if open_page:
             open_window(url)
 
     run(studio, host, port, ready)
+
+
+def _print_shared(url: str) -> None:
+    """Print the address for other devices, what it means to pass it on, and a QR code on a terminal."""
+    sys.stderr.write(f"srno: other devices open {url}\n")
+    sys.stderr.write("srno: whoever has this address can use the server; the connection is not encrypted\n")
+    if sys.stderr.isatty():
+        require("segno", "serve").make(url, micro=False).terminal(sys.stderr, compact=True)
+    sys.stderr.flush()
 
 
 def _studio(
@@ -94,4 +106,5 @@ def _models(first: str | None) -> dict[str, Path]:
         return shipped
     path = find(first)
     read_checkpoint(path)  # so that a bad file is reported now and not on the page
-    return {path.stem: path} | {name: file for name, file in shipped.items() if file != path}
+    others = {name: file for name, file in shipped.items() if file != path}
+    return {path.name if path.stem in others else path.stem: path} | others

@@ -78,6 +78,7 @@ class Field:
         *,
         region: Region | None = None,
         integral: Integral = "auto",
+        integrals: Integrals | None = None,
         cell_clip: bool = True,
         progress: Progress | None = None,
     ) -> Tensor:
@@ -85,9 +86,10 @@ class Field:
 
         The kernel integral is that of the whole picture at the same scale, so a region equals the crop of the whole
         picture. The integrals of the last scales are cached; the rest of the work depends only on the region's size.
+        `integrals` replace those of this picture: a field that holds only a part of a picture needs those of the whole.
         """
         sampling = self._sampling(size, region)
-        known = self._known_integrals(sampling, integral, cell_clip)
+        known = self._known_integrals(sampling, integral, cell_clip) if integrals is None else integrals
         passes = 1 if known is not None else 1 + len(self.model.kernel_layers())
 
         def attempt(plan: Plan) -> Tensor:

@@ -1,16 +1,20 @@
-"""Exports: the request that `srno upscale` takes, as JSON, and the file that it would write."""
+"""Exports: the options of `srno upscale` as JSON, what they cost, and the file that the command would write."""
 
 import io
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, cast
 
+import numpy as np
+
 from srno.errors import SRNOError
 from srno.imaging.formats import CAPABILITIES, Format, check_limits
-from srno.imaging.picture import Picture
+from srno.imaging.picture import Picture, from_float, to_float
+from srno.imaging.resize import matlab_bicubic_float
 from srno.imaging.write import write
+from srno.operator.encoder import channels
 from srno.operator.model import Model
 from srno.progress import Progress
 from srno.server.opened import Opened
@@ -18,12 +22,18 @@ from srno.upscaling.enlarge import enlarge_picture
 from srno.upscaling.sizes import Fit, Target, make_request
 from srno.upscaling.upscaler import Upscaler
 
-DEPTHS = {"keep": None, "8": 8, "16": 16}
+BIT_DEPTHS = {"keep": None, "8": 8, "16": 16}
+SMALLEST_ENGINE_MEMORY = 128_000_000
+"""Bytes for the encoder's activations and the chunks of a render."""
+PROBE_SIDE = 256
+"""Pixels along a side of the samples from which the size of a file is estimated."""
+PROBES = 3
+"""Samples along each axis of the picture."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
-    """What is to be written."""
+class ExportOptions:
+    """Size, format and quality of the file to write."""
 
     target: Target
     format: Format
@@ -33,7 +43,7 @@ class Order:
     metadata: bool
 
     def file_name(self, stem: str) -> str:
-        """As `srno upscale` names it."""
+        """The name that `srno upscale` gives the file."""
         return f"{stem}_{self.target.label}x{CAPABILITIES[self.format].suffixes[0]}"
 
 
@@ -44,71 +54,112 @@ class Exported:
     name: str
     size: tuple[int, int]
     data: bytes
-    notes: tuple[str, ...]
-    """What the format could not hold."""
+    notes: tuple[str, ...] = ()
+    """What the format could not store."""
 
 
-def read_order(given: Mapping[str, Any], picture: Picture) -> Order:
-    """Check what the page asks for: scale, size with fit, width or height; format, depth, quality, ensemble, metadata.
+def parse_options(fields: Mapping[str, Any], picture: Picture) -> ExportOptions:
+    """Parse scale, size with fit, width or height; format, depth, quality, ensemble, metadata.
 
-    Nothing is computed for a file that its format cannot hold.
+    Raises before anything is computed if the format cannot store the file.
     """
     request = make_request(
-        scale=_text(given, "scale"),
-        size=_text(given, "size"),
-        width=_number(given, "width"),
-        height=_number(given, "height"),
-        fit=cast(Fit | None, _text(given, "fit")),
+        scale=read_text(fields, "scale"),
+        size=read_text(fields, "size"),
+        width=read_number(fields, "width"),
+        height=read_number(fields, "height"),
+        fit=cast(Fit | None, read_text(fields, "fit")),
     )
-    kind = _format(_text(given, "format") or "PNG")
-    depth = _text(given, "depth") or "keep"
-    if depth not in DEPTHS:
-        raise SRNOError(f"depth {depth!r}: choose {', '.join(DEPTHS)}")
-    quality = _number(given, "quality")
+    kind = _format(read_text(fields, "format") or "PNG")
+    depth = read_text(fields, "depth") or "keep"
+    if depth not in BIT_DEPTHS:
+        raise SRNOError(f"depth {depth!r}: choose {', '.join(BIT_DEPTHS)}")
+    quality = read_number(fields, "quality")
     if quality is not None and not 1 <= quality <= 100:
         raise SRNOError(f"quality {quality} is not between 1 and 100")
-    order = Order(
+    options = ExportOptions(
         target=request.target(picture.size),
         format=kind,
-        bits=DEPTHS[depth] or picture.bits,
+        bits=BIT_DEPTHS[depth] or picture.bits,
         quality=quality,
-        ensemble=given.get("ensemble") is True,
-        metadata=given.get("metadata") is not False,
+        ensemble=fields.get("ensemble") is True,
+        metadata=fields.get("metadata") is not False,
     )
-    check_limits(kind, *order.target.size, picture.channels, order.bits)
-    return order
+    check_limits(kind, *options.target.size, picture.channels, options.bits)
+    return options
 
 
-def export(opened: Opened, model: Model, order: Order, progress: Progress) -> Exported:
-    """Enlarge a picture and encode it, by the functions behind `srno upscale`."""
-    upscaler = Upscaler(model=model, ensemble=order.ensemble)
-    large = enlarge_picture(opened.picture, order.target, upscaler, order.bits, progress)
+def export(opened: Opened, model: Model, options: ExportOptions, memory: int, progress: Progress) -> Exported:
+    """Enlarge a picture and encode it, with the functions behind `srno upscale`; the engine may use `memory` bytes."""
+    upscaler = Upscaler(model=model, ensemble=options.ensemble, memory=memory)
+    large = enlarge_picture(opened.picture, options.target, upscaler, options.bits, progress)
     progress(1.0)
     stream = io.BytesIO()
-    notes = write(large, stream, format=order.format, quality=order.quality, metadata=order.metadata).notes
-    return Exported(order.file_name(PurePath(opened.name).stem), order.target.size, stream.getvalue(), notes)
+    notes = write(large, stream, format=options.format, quality=options.quality, metadata=options.metadata).notes
+    return Exported(options.file_name(PurePath(opened.name).stem), options.target.size, stream.getvalue(), notes)
+
+
+def memory_needed(opened: Opened, model: Model, options: ExportOptions) -> int:
+    """Bytes that an export takes besides those of the engine: the lifted picture, the output, and the file."""
+    lifted = opened.pixels * 4 * (2 * 3 + channels(model.encoder))
+    whole, size = (width * height for width, height in (options.target.whole, options.target.size))
+    rendered = whole * 12 * (2 if options.ensemble else 1)
+    file = size * opened.picture.channels * options.bits // 8
+    return lifted + rendered + 2 * file
+
+
+def estimate_bytes(opened: Opened, options: ExportOptions) -> int:
+    """Estimate the size of the file: samples of the picture are enlarged by a bicubic filter and encoded."""
+    picture, (x, y) = opened.picture, options.target.scale
+    width, height = picture.size
+    side = max(1, min(width, int(PROBE_SIDE / x))), max(1, min(height, int(PROBE_SIDE / y)))
+    encoded = pixels = 0
+    for i in range(PROBES * PROBES):
+        left = (width - side[0]) * (i % PROBES) // (PROBES - 1)
+        top = (height - side[1]) * (i // PROBES) // (PROBES - 1)
+        part = _enlarged(picture, slice(top, top + side[1]), slice(left, left + side[0]), options)
+        stream = io.BytesIO()
+        write(part, stream, format=options.format, quality=options.quality, metadata=False)
+        encoded += len(stream.getvalue())
+        pixels += part.size[0] * part.size[1]
+    return encoded * options.target.size[0] * options.target.size[1] // pixels
+
+
+def _enlarged(picture: Picture, rows: slice, columns: slice, options: ExportOptions) -> Picture:
+    """A part of a picture, without its metadata, at the scale and depth of an export."""
+    x, y = options.target.scale
+
+    def enlarge(samples: Any) -> Any:
+        part = to_float(samples[rows, columns])
+        size = max(1, round(part.shape[0] * y)), max(1, round(part.shape[1] * x))
+        return from_float(matlab_bicubic_float(part, size), options.bits)
+
+    alpha = None if picture.alpha is None else enlarge(picture.alpha)
+    return replace(Picture(colour=np.atleast_3d(enlarge(picture.colour))), alpha=alpha)
 
 
 def _format(name: str) -> Format:
     for known in CAPABILITIES:
         if known == name.upper():
             return known
-    raise SRNOError(f"format {name!r} is unknown; these are written: {', '.join(CAPABILITIES)}")
+    raise SRNOError(f"format {name!r} is unknown; choose {', '.join(CAPABILITIES)}")
 
 
-def _text(given: Mapping[str, Any], name: str) -> str | None:
-    value = given.get(name)
+def read_text(fields: Mapping[str, Any], name: str) -> str | None:
+    """A short text or number of a JSON object as text; None if it is missing or empty."""
+    value = fields.get(name)
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, str | int | float) or len(str(value)) > 40:
-        raise SRNOError(f"{name} must be a short text or a number")
+        raise SRNOError(f"{name} must be a short string or a number")
     return str(value)
 
 
-def _number(given: Mapping[str, Any], name: str) -> int | None:
-    text = _text(given, name)
+def read_number(fields: Mapping[str, Any], name: str) -> int | None:
+    """A whole number of a JSON object; None if it is missing or empty."""
+    text = read_text(fields, name)
     if text is None:
         return None
     if not re.fullmatch(r"\d{1,10}", text):
-        raise SRNOError(f"{name} {text!r} is no whole number")
+        raise SRNOError(f"{name} {text!r} is not a whole number")
     return int(text)

@@ -1,4 +1,4 @@
-"""What the page can ask for. Each function takes the studio and a request and gives a reply."""
+"""Request handlers: each takes the studio and a request and returns a reply."""
 
 import json
 import mimetypes
@@ -9,19 +9,28 @@ from urllib.parse import quote
 
 from srno._version import __version__
 from srno.imaging.formats import CAPABILITIES
-from srno.server.requests import Facts, finish, read_file, read_json, read_numbers, watch
+from srno.server.long_jobs import State
+from srno.server.requests import (
+    MAX_FORM_OVERHEAD_BYTES,
+    JSONObject,
+    declared_length,
+    finish,
+    read_file,
+    read_json,
+    read_numbers,
+)
 from srno.server.studio import GoneError, Studio
 from srno.server.tiles import BICUBIC, LARGEST_ZOOM, Tile
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-LINES = "application/x-ndjson"
+PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer: some bytes, or some as they come."""
+    """A response: bytes, or a stream of them."""
 
     body: bytes | AsyncIterator[bytes]
     media_type: str
@@ -29,13 +38,13 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def json_reply(facts: Facts, status: int = 200) -> Reply:
-    """An object."""
-    return Reply(json.dumps(facts).encode(), "application/json", status)
+def json_reply(fields: JSONObject, status: int = 200) -> Reply:
+    """A reply with a JSON object."""
+    return Reply(json.dumps(fields).encode(), "application/json", status)
 
 
 async def about(studio: Studio, _request: "Request") -> Reply:
-    """What the page should know before anything is opened."""
+    """Version, limits, models, formats and examples."""
     formats = [
         {"name": name, "bits": can.bits, "alpha": can.alpha, "lossless": can.lossless}
         for name, can in CAPABILITIES.items()
@@ -62,43 +71,91 @@ async def example(studio: Studio, request: "Request") -> Reply:
 
 
 async def upload(studio: Studio, request: "Request") -> Reply:
-    """A form with the field `file` → the picture's id and facts."""
-    name, data = await read_file(request, studio.limits.bytes)
-    opened = await finish(request, studio.open(data, name))
+    """Open the picture in the form field `file`; the reply has its id and properties."""
+    length = declared_length(request, studio.limits.bytes + MAX_FORM_OVERHEAD_BYTES)
+    with studio.hold(2 * length, "the file"):  # the form's copy and ours
+        name, data = await read_file(request, studio.limits.bytes)
+        job = studio.open(data, name)
+        del data
+        opened = studio.opened(await finish(request, job))
     (width, height), picture = opened.size, opened.picture
-    facts = {"id": opened.id, "name": name, "width": width, "height": height}
-    more = {"bits": picture.bits, "format": picture.format, "alpha": picture.alpha is not None}
-    return json_reply(facts | more, 201)
+    source = {"id": opened.id, "name": name, "width": width, "height": height}
+    samples = {"bits": picture.bits, "format": picture.format, "alpha": picture.alpha is not None}
+    return json_reply(source | samples, 201)
 
 
-async def lift(studio: Studio, request: "Request") -> Reply:
-    """Lift a picture with ?model=…; lines of JSON say how far it is."""
-    job = studio.lift(request.path_params["id"], request.query_params.get("model", ""))
-    return Reply(watch(job, lambda _: {}), LINES)
+async def state(studio: Studio, request: "Request") -> Reply:
+    """How far the kernel integral of ?model=… has settled; it goes on settling."""
+    model = request.query_params.get("model", "")
+    await finish(request, studio.load(model))
+    return json_reply(studio.state(request.path_params["id"], model))
 
 
 async def tile(studio: Studio, request: "Request") -> Reply:
-    """Some pixels at a zoom level, as PNG: ?source=light&level=4096,3072&rect=left,top,width,height."""
+    """A tile as PNG: ?source=light&level=4096,3072&rect=left,top,width,height&version=2."""
     width, height = read_numbers(request, "level", 2)
     left, top, columns, rows = read_numbers(request, "rect", 4)
-    wanted = Tile(request.query_params.get("source", BICUBIC), (width, height), (left, top, columns, rows))
+    version = read_numbers(request, "version", 1)[0] if "version" in request.query_params else None
+    source = request.query_params.get("source", BICUBIC)
+    await finish(request, studio.load(source))
+    wanted = Tile(source, (width, height), (left, top, columns, rows), version)
     return Reply(await finish(request, studio.tile(request.path_params["id"], wanted)), "image/png")
 
 
 async def export(studio: Studio, request: "Request") -> Reply:
-    """Export a picture as the JSON in the body says; lines of JSON say how far it is, the last where the file is."""
-    job = studio.export(request.path_params["id"], await read_json(request))
+    """Start an export with the options in the JSON body; the reply has the id of its job."""
+    fields = await read_json(request)
+    await finish(request, studio.load(str(fields.get("model"))))
+    return json_reply({"job": studio.export(request.path_params["id"], fields)}, 202)
 
-    def describe(name: str) -> Facts:
+
+async def estimate(studio: Studio, request: "Request") -> Reply:
+    """Size, time and bytes of an export with the options in the JSON body."""
+    fields = await read_json(request)
+    await finish(request, studio.load(str(fields.get("model"))))
+    return json_reply(await finish(request, studio.estimate(request.path_params["id"], fields)))
+
+
+async def clip(studio: Studio, request: "Request") -> Reply:
+    """Start a picture to share, with the options in the JSON body; the reply has the id of its job."""
+    fields = await read_json(request)
+    for side in ("model", "against"):
+        if fields.get(side) is not None:
+            await finish(request, studio.load(str(fields.get(side))))
+    return json_reply({"job": studio.clip(request.path_params["id"], fields)}, 202)
+
+
+async def job(studio: Studio, request: "Request") -> Reply:
+    """Progress of a job, or the address of the file that it has made."""
+
+    def describe(name: str) -> State:
         done = studio.exported(name)
-        facts = {"file": f"/api/exports/{name}", "name": done.name, "bytes": len(done.data)}
-        return facts | {"width": done.size[0], "height": done.size[1], "notes": done.notes}
+        file = {"file": f"/api/exports/{name}", "name": done.name, "bytes": len(done.data)}
+        return file | {"width": done.size[0], "height": done.size[1], "notes": done.notes}
 
-    return Reply(watch(job, describe), LINES)
+    found = studio.jobs.state(request.path_params["name"], describe)
+    if found is None:
+        raise GoneError("there is no such job")
+    return json_reply(found)
+
+
+async def stop(studio: Studio, request: "Request") -> Reply:
+    """Stop a job."""
+    studio.jobs.stop(request.path_params["name"])
+    return json_reply({})
 
 
 async def exported(studio: Studio, request: "Request") -> Reply:
-    """A finished export, to be saved."""
+    """A finished file, as a download."""
     done = studio.exported(request.path_params["name"])
-    disposition = f"attachment; filename*=UTF-8''{quote(done.name)}"
-    return Reply(done.data, "application/octet-stream", headers={"content-disposition": disposition})
+    headers = {
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(done.name)}",
+        "content-length": str(len(done.data)),
+    }
+    return Reply(_pieces(done.data), "application/octet-stream", headers=headers)
+
+
+async def _pieces(data: bytes) -> AsyncIterator[bytes]:
+    """Send a large file in pieces, so that it is not copied as a whole."""
+    for start in range(0, len(data), PIECE_BYTES):
+        yield data[start : start + PIECE_BYTES]

@@ -1,46 +1,109 @@
-"""What is kept in memory, up to a budget: what was used least recently makes room."""
+"""A memory store with a budget: running work reserves memory, and the least recently used values make room for it."""
 
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Generator, Hashable
+from contextlib import contextmanager
 from typing import TypeVar
 
 from srno.errors import SRNOError
+from srno.progress import Progress
 
 Value = TypeVar("Value")
 
+WAIT_SECONDS = 0.05
+
+
+class FullError(SRNOError):
+    """Running work holds the memory that was asked for; it will be free later."""
+
 
 class Store:
-    """Values of any kind with their sizes in bytes, in the order of their last use. Threads may share it."""
+    """Values of any kind with their sizes in bytes, in the order of their last use. Thread-safe."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self._entries: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
         self._lock = threading.Lock()
         self._used = 0
+        self._reserved = 0
 
     @property
     def used(self) -> int:
-        """Bytes that are taken."""
+        """Bytes of the stored values."""
         return self._used
 
-    def check(self, size: int, what: str) -> None:
-        """Refuse what would not fit even if it were alone."""
-        if size > self.budget:
-            raise SRNOError(f"{what} takes {size / 1e9:.1f} GB of memory; --memory allows {self.budget / 1e9:.1f} GB")
+    @property
+    def reserved(self) -> int:
+        """Bytes that running work has reserved."""
+        return self._reserved
 
-    def put(self, key: Hashable, value: object, size: int) -> None:
-        """Keep a value of `size` bytes, in the place of what was least recently used."""
-        self.check(size, "this")
+    def check(self, size: int, what: str) -> None:
+        """Raise if `size` bytes do not fit into the whole budget."""
+        if size > self.budget:
+            raise SRNOError(f"{what} needs {amount(size)} of memory; --memory allows {amount(self.budget)}")
+
+    @contextmanager
+    def reserve(self, size: int, what: str, *, strict: bool = True) -> Generator[None]:
+        """Reserve memory for the duration of a block; values are removed to make room.
+
+        Raises if the budget is too small, or other work holds too much of it. Without `strict` it takes what is left.
+        """
+        if strict:
+            self.check(size, what)
+        size = self._take(size, strict)
+        if size < 0:
+            raise FullError(f"{what} needs {amount(-size)} of memory that other work holds; try again in a moment")
+        try:
+            yield
+        finally:
+            self._give_back(size)
+
+    @contextmanager
+    def wait_for(self, size: int, what: str, progress: Progress) -> Generator[None]:
+        """Reserve memory as soon as other work gives it back; reports no progress until then."""
+        self.check(size, what)
+        while self._take(size, strict=True) < 0:
+            progress(0.0)
+            time.sleep(WAIT_SECONDS)
+        try:
+            yield
+        finally:
+            self._give_back(size)
+
+    def _take(self, size: int, strict: bool) -> int:
+        """Reserve bytes and return their number; -size if not all of them are free and `strict` is on."""
+        with self._lock:
+            left = self.budget - self._reserved
+            if strict and size > left:
+                return -size
+            size = min(size, left)
+            self._reserved += size
+            self._make_room()
+            return size
+
+    def _give_back(self, size: int) -> None:
+        with self._lock:
+            self._reserved -= size
+
+    def put(self, key: Hashable, value: object, size: int, what: str = "the result") -> None:
+        """Store a value of `size` bytes; remove the least recently used ones if there is no room."""
+        self.check(size, what)
+        self.offer(key, value, size)
+
+    def offer(self, key: Hashable, value: object, size: int) -> None:
+        """Store a value unless it is larger than the whole budget."""
         with self._lock:
             self._remove(key)
+            if size > self.budget:
+                return
             self._entries[key] = (value, size)
             self._used += size
-            while self._used > self.budget:
-                self._remove(next(iter(self._entries)))
+            self._make_room(keep=1)
 
     def get(self, key: Hashable, kind: type[Value]) -> Value | None:
-        """The value, which counts as used now, or None if it has had to go."""
+        """The value, marked as used now; None if it is not stored."""
         with self._lock:
             if key not in self._entries:
                 return None
@@ -50,10 +113,24 @@ class Store:
         return value
 
     def drop(self, key: Hashable) -> None:
-        """Forget a value, if it is still there."""
+        """Remove a value if it is stored."""
         with self._lock:
             self._remove(key)
+
+    def _make_room(self, keep: int = 0) -> None:
+        """Remove the least recently used values, but for the last `keep`, until the budget is met."""
+        while self._used + self._reserved > self.budget and len(self._entries) > keep:
+            self._remove(next(iter(self._entries)))
 
     def _remove(self, key: Hashable) -> None:
         if key in self._entries:
             self._used -= self._entries.pop(key)[1]
+
+
+def amount(size: float) -> str:
+    """Bytes as text: 512 B, 64 kB, 3.5 MB, 1.2 GB."""
+    for unit in ("B", "kB", "MB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"

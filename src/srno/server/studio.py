@@ -1,11 +1,12 @@
-"""All that happens behind the page, without a word of HTTP: open, lift, look, export."""
+"""The operations behind the page, independent of HTTP: open pictures, compute tiles, make files."""
 
 import os
 import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -13,50 +14,50 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from PIL import Image
 
-from srno.checkpoints.catalogue import load
 from srno.errors import SRNOError
-from srno.field.field import Field, lift
+from srno.field.blocks import RENDER_MEMORY, BlockField, Pixels
 from srno.imaging.formats import CAPABILITIES
+from srno.imaging.head import read_head
 from srno.imaging.read import read
-from srno.machine import choose_device
 from srno.once import Once
-from srno.operator.encoder import channels
 from srno.operator.model import Model
 from srno.progress import Progress
-from srno.server import exports
-from srno.server.exports import Exported
-from srno.server.opened import Opened
+from srno.server import clips, exports
+from srno.server.block_jobs import RENDER, BlockJobs, priority
+from srno.server.exports import Exported, ExportOptions
+from srno.server.long_jobs import LongJobs, State
+from srno.server.opened import Opened, as_png
+from srno.server.rates import Rates
+from srno.server.resample import Box, bicubic
 from srno.server.store import Store
-from srno.server.tiles import Tile, paint
-from srno.server.workers import Task, Worker
+from srno.server.tiles import FILTERS, Tile, evaluate
+from srno.server.workers import FIRST, Task, Worker
+from srno.upscaling.upscaler import Upscaler
 
-NICE = 10
-"""How far an export, which nobody watches pixel by pixel, steps back for those who look."""
-
-
-TILES = 8_000_000
-"""Bytes that a view needs beside the picture and its features."""
+EXPORT_NICENESS = 10
+"""Added to the niceness of export threads, so that tiles run first."""
+SMALL_FILE_BYTES = 1_000_000
+"""Files up to this size are decoded by the threads of the tiles; larger ones wait for one another."""
+DECODING_BYTES_PER_PIXEL = 8
+"""Memory for decoding: the decoder's samples and an upright copy."""
 
 
 class GoneError(SRNOError):
-    """Something that is no longer in memory, or never was."""
-
-
-class NotLiftedError(SRNOError):
-    """A picture that has to be lifted before it can be seen through this model."""
+    """The requested object is not in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What may be opened."""
+    """The largest file and picture that can be opened."""
 
-    bytes: int = 100_000_000
-    pixels: int = 16_000_000
+    bytes: int = 400_000_000
+    pixels: int = 200_000_000
 
 
 class Studio:
-    """Pictures, what models make of them, and the workers that compute it."""
+    """Opened pictures, what models compute from them, and the worker threads."""
 
     def __init__(
         self,
@@ -68,24 +69,38 @@ class Studio:
         examples: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
         self.models, self.examples, self.limits, self.threads = dict(models), dict(examples), limits, threads
-        self._store = Store(memory)
+        self.jobs = LongJobs()
+        self._store, self._rates = Store(memory), Rates()
         self._models: Once[str, Model] = Once(len(self.models))
-        # Tiles are small: each takes one thread, and so many are computed at once. Lifts and exports have queues of
-        # their own, so that no view waits for them.
+        self._lock = threading.Lock()
+        # A block and a tile are small: one thread computes each, and several are computed in parallel. Large files and
+        # exports have separate queues, so that tiles do not wait for them.
         self._tiles = Worker("tiles", threads, _prepare(1))
-        self._lifting = Worker("lifting", 1, _prepare(threads))
-        self._exporting = Worker("exporting", 1, _prepare(threads, NICE))
+        self._blocks = BlockJobs(self._tiles, self._store, self._rates)
+        self._reading = Worker("reading", 1, _prepare(1))
+        self._exporting = Worker("exporting", 1, _prepare(threads, EXPORT_NICENESS))
 
-    def open(self, data: bytes, name: str) -> Task[Opened]:
-        """Decode a picture file and keep it under an id that cannot be guessed."""
+    # Pictures
 
-        def work(_progress: Progress) -> Opened:
-            picture = read(data, max_pixels=self.limits.pixels, name=name)
-            opened = Opened(secrets.token_urlsafe(16), name, picture)
-            self._store.put(("picture", opened.id), opened, opened.bytes)
-            return opened
+    def hold(self, size: int, what: str) -> AbstractContextManager[None]:
+        """Count `size` bytes towards the memory for the duration of a block."""
+        return self._store.reserve(size, what)
 
-        return self._tiles.submit(work)
+    def open(self, data: bytes, name: str) -> Task[str]:
+        """Decode a picture file and store it; the result is an id that cannot be guessed."""
+
+        def work(_progress: Progress) -> str:
+            head = read_head(data)
+            pixels = head.size[0] * head.size[1] if head else 0
+            with self.hold(DECODING_BYTES_PER_PIXEL * pixels * (pixels <= self.limits.pixels), name):
+                picture = read(data, max_pixels=self.limits.pixels, name=name)
+            opened = Opened(secrets.token_urlsafe(16), name, picture, len(data))
+            self._store.put(("picture", opened.id), opened, opened.bytes, name)
+            return opened.id
+
+        if len(data) <= SMALL_FILE_BYTES:
+            return self._tiles.submit(work, FIRST)
+        return self._reading.submit(work, (len(data), 0))
 
     def opened(self, picture: str) -> Opened:
         """The picture with this id."""
@@ -94,105 +109,205 @@ class Studio:
             raise GoneError("the picture is no longer in memory; open it again")
         return opened
 
-    def lift(self, picture: str, model: str) -> Task[None]:
-        """Lift a picture with a model, unless that is done."""
-        opened, key = self.opened(picture), ("field", picture, self._known(model))
+    # Models
 
-        def work(progress: Progress) -> None:
-            if self._store.get(key, Field) is None:
-                operator = self._load(model)
-                size = bytes_when_lifted(operator, opened.size)
-                self._store.check(size + opened.bytes + TILES, f"{opened.name}, lifted by {model},")
-                self._store.put(key, lift(operator, opened.tensor(), progress=progress), size)
+    def load(self, model: str) -> Task[None]:
+        """Load a model unless it is loaded."""
+        if model in FILTERS or self._models.get(self._known(model)) is not None:
+            return Task.finished(None)
+        return self._tiles.submit(lambda _: self._load(model) and None, FIRST)
 
-        return self._lifting.submit(work)
+    def state(self, picture: str, model: str) -> State:
+        """Versions of the kernel integral: the newest that is known, and how many there will be.
+
+        Work on the missing ones begins. The model has to be loaded.
+        """
+        field = self._field(self.opened(picture), self._known(model))
+        self._blocks.settle(field)
+        return {"version": field.version, "versions": field.versions}
+
+    # Tiles
 
     def tile(self, picture: str, tile: Tile) -> Task[bytes]:
-        """A part of a picture at a zoom level, as a PNG."""
-        opened = self.opened(picture)
+        """A part of a picture at a zoom level, as a PNG. A model has to be loaded."""
+        opened, key = self.opened(picture), ("tile", picture, tile)
         tile.check(opened.size)
-        key = ("tile", picture, tile)
-        lifted = self._lifted(picture, tile.source) if tile.enlarges(opened.size) else None
+        if tile.source not in FILTERS:
+            self._known(tile.source)
+        known = self._store.get(key, bytes)
+        if known is not None:
+            return Task.finished(known)
+        if tile.is_operator(opened.size):
+            return self._evaluate(opened, tile, key)
+        # Below ×1 nothing is enlarged, and the tile of a model is bicubic.
+        reduce, box = FILTERS.get(tile.source, bicubic), tile.box(opened.size)
+        return self._tiles.submit(lambda _: self._keep(key, as_png(reduce(opened, box, tile.rect[2:]))), FIRST)
+
+    def _evaluate(self, opened: Opened, tile: Tile, key: Hashable) -> Task[bytes]:
+        """Queue a tile behind the blocks and sample windows that it needs."""
+        field = self._field(opened, tile.source)
+        version = field.versions if tile.version is None else tile.version
+        if not 1 <= version <= field.versions:
+            raise SRNOError(f"version {version}: this picture has {field.versions}")
 
         def work(progress: Progress) -> bytes:
             progress(0.0)
-            data = self._store.get(key, bytes)
-            if data is None:
-                data = paint(opened, lifted, tile, progress)
-                self._store.put(key, data, len(data))
-            return data
+            with (
+                self._store.reserve(RENDER_MEMORY, "a tile", strict=False),
+                self._rates.measure(tile.source, "render", tile.rect[2] * tile.rect[3]),
+            ):
+                image = evaluate(opened, field, tile.box(opened.size), tile.rect[2:], tile.version, progress)
+                return self._keep(key, as_png(image))
 
-        return self._tiles.submit(work, urgency=int(lifted is not None))
+        needs = self._blocks.needs(opened, field, tile.region(opened.size), version)
+        return self._blocks.after(needs, lambda jobs: self._tiles.submit(work, priority(opened, RENDER), jobs))
 
-    def export(self, picture: str, given: Mapping[str, Any]) -> Task[str]:
-        """Begin an export; its result is the id of the file."""
-        opened, model = self.opened(picture), self._known(str(given.get("model")))
-        order = exports.read_order(given, opened.picture)
+    def _keep(self, key: Hashable, data: bytes) -> bytes:
+        self._store.offer(key, data, len(data))
+        return data
+
+    # Exports
+
+    def export(self, picture: str, fields: Mapping[str, Any]) -> str:
+        """Start an export and return the id of its job. The model has to be loaded."""
+        opened, model, options = self._export_options(picture, fields)
+        operator = self._load(model)
+        needed = exports.memory_needed(opened, operator, options) + exports.SMALLEST_ENGINE_MEMORY
+        self._store.check(needed, self._describe(opened, options))
 
         def work(progress: Progress) -> str:
-            done = exports.export(opened, self._load(model), order, progress)
-            name = secrets.token_urlsafe(16)
-            self._store.put(("export", name), done, len(done.data))
-            return name
+            with self._store.wait_for(needed, self._describe(opened, options), progress):
+                done = exports.export(opened, operator, options, exports.SMALLEST_ENGINE_MEMORY, progress)
+            return self._publish(done)
 
-        return self._exporting.submit(work)
+        return self.jobs.start(self._exporting.submit, work)
+
+    def estimate(self, picture: str, fields: Mapping[str, Any]) -> Task[State]:
+        """Size of the picture and of the file, and seconds, of an export; the model has to be loaded."""
+        opened, model, options = self._export_options(picture, fields)
+        needed = exports.memory_needed(opened, self._load(model), options) + exports.SMALLEST_ENGINE_MEMORY
+        self._store.check(needed, self._describe(opened, options))
+
+        def work(_progress: Progress) -> State:
+            width, height = options.target.size
+            rendered = options.target.whole[0] * options.target.whole[1]
+            seconds = self._rates.estimate(model, opened.pixels, rendered)
+            if seconds is not None:
+                parts = (8 if options.ensemble else 1) * (1 if opened.picture.alpha is None else 2)
+                seconds *= parts / self.threads
+            size = exports.estimate_bytes(opened, options)
+            return {"width": width, "height": height, "bytes": size, "seconds": seconds}
+
+        return self._tiles.submit(work, FIRST)
+
+    def clip(self, picture: str, fields: Mapping[str, Any]) -> str:
+        """Start a clip and return the id of its job. The models have to be loaded."""
+        opened = self.opened(picture)
+        options = clips.parse_clip(fields, opened)
+        for source in options.sources:
+            self._field_of(opened, source)
+        self._store.check(clips.clip_bytes(options), "the clip")
+
+        def paint(source: str, box: Box, size: tuple[int, int], progress: Progress) -> Image.Image:
+            field = self._field_of(opened, source) if size[0] >= box[2] - box[0] else None
+            if field is None:
+                return FILTERS.get(source, bicubic)(opened, box, size)
+            return evaluate(opened, field, box, size, None, progress)
+
+        def work(progress: Progress) -> str:
+            with self._store.wait_for(clips.clip_bytes(options), "the clip", progress):
+                return self._publish(clips.make_clip(opened, options, paint, progress))
+
+        return self.jobs.start(self._exporting.submit, work)
 
     def exported(self, name: str) -> Exported:
-        """A finished export."""
+        """A finished file."""
         done = self._store.get(("export", name), Exported)
         if done is None:
             raise GoneError("the exported file is no longer in memory; export it again")
         return done
 
+    def _export_options(self, picture: str, fields: Mapping[str, Any]) -> tuple[Opened, str, ExportOptions]:
+        opened, model = self.opened(picture), self._known(str(fields.get("model")))
+        return opened, model, exports.parse_options(fields, opened.picture)
+
+    def _describe(self, opened: Opened, options: ExportOptions) -> str:
+        return f"{opened.name} at {options.target.size[0]}×{options.target.size[1]} pixels"
+
+    def _publish(self, done: Exported) -> str:
+        """Store a finished file under a name that cannot be guessed."""
+        name = secrets.token_urlsafe(16)
+        self._store.put(("export", name), done, len(done.data), done.name)
+        return name
+
+    # Life
+
+    @property
+    def memory(self) -> Store:
+        """What is in memory."""
+        return self._store
+
     def close(self) -> None:
-        """Call off all work."""
+        """Cancel all jobs."""
         for worker in self._workers:
             worker.close()
 
     def join(self, seconds: float) -> bool:
-        """Wait for work that was called off; whether all of it has stopped in time."""
+        """Wait for jobs that were cancelled; return whether all of them stopped in time."""
         end = time.monotonic() + seconds
         return all(worker.join(max(0.0, end - time.monotonic())) for worker in self._workers)
 
     @property
     def _workers(self) -> tuple[Worker, ...]:
-        return self._tiles, self._lifting, self._exporting
+        return self._tiles, self._reading, self._exporting
 
     def _load(self, name: str) -> Model:
-        return self._models(name, lambda: load(self.models[name], device=choose_device("auto")))
+        return self._models(name, lambda: Upscaler(model=self.models[name]).operator)
 
     def _known(self, model: str) -> str:
         if model not in self.models:
-            raise SRNOError(f"model {model!r} is not here; choose {', '.join(self.models)}")
+            raise SRNOError(f"model {model!r} is unknown; choose {', '.join(self.models)}")
         return model
 
-    def _lifted(self, picture: str, model: str) -> Field:
-        lifted = self._store.get(("field", picture, self._known(model)), Field)
-        if lifted is None:
-            raise NotLiftedError(f"the picture is not lifted by {model}")
-        return lifted
+    def _field_of(self, opened: Opened, source: str) -> BlockField | None:
+        """The field of a model; None for a filter."""
+        return None if source in FILTERS else self._field(opened, self._known(source))
+
+    def _field(self, opened: Opened, model: str) -> BlockField:
+        key = ("field", opened.id, model)
+        with self._lock:
+            field = self._store.get(key, BlockField)
+            if field is None:
+                field = BlockField(
+                    model=self._load(model),
+                    size=(opened.size[1], opened.size[0]),
+                    pixels=self._pixels(opened.id),
+                    cache=self._store,
+                    key=("block", opened.id, model),
+                )
+                self._store.offer(key, field, field.bytes)
+        return field
+
+    def _pixels(self, picture: str) -> Pixels:
+        """Parts of a picture by its id, so that its field does not keep alive what the store has dropped."""
+        return lambda rows, columns: self.opened(picture).part(rows, columns)
 
 
 def bundled_examples() -> dict[str, Path]:
-    """The pictures that come with the package: file names and files, in alphabetical order."""
+    """The pictures that come with the package: file names and paths, in alphabetical order."""
     folder = Path(str(files("srno"))) / "examples"
     suffixes = {suffix for capability in CAPABILITIES.values() for suffix in capability.suffixes}
     return {path.name: path for path in sorted(folder.glob("*")) if path.suffix.lower() in suffixes}
 
 
-def bytes_when_lifted(model: Model, size: tuple[int, int]) -> int:
-    """Memory of a picture and its features."""
-    return 4 * size[0] * size[1] * (3 + channels(model.encoder))
-
-
 def _prepare(threads: int, nice: int = 0) -> Callable[[], None]:
-    """What a worker's thread does first: claim its share of the machine."""
+    """Make the function that a worker thread calls first: it sets the thread count and the niceness."""
 
     def prepare() -> None:
-        # How many threads an operation may use is kept by the thread that calls it, and so is niceness on Linux.
+        # Both settings belong to the calling thread: the thread count of torch, and on Linux the niceness.
         torch.set_num_threads(threads)
         if nice and sys.platform == "linux":
-            own = threading.get_native_id()
-            os.setpriority(os.PRIO_PROCESS, own, min(19, os.getpriority(os.PRIO_PROCESS, own) + nice))
+            thread = threading.get_native_id()
+            os.setpriority(os.PRIO_PROCESS, thread, min(19, os.getpriority(os.PRIO_PROCESS, thread) + nice))
 
     return prepare

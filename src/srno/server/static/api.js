@@ -1,6 +1,8 @@
-// The server's side of the page.
+// Requests to the server.
 
-export class Problem extends Error {
+const POLL_MS = 400; // between two questions about a job
+
+export class RequestError extends Error {
   constructor(message, status) {
     super(message);
     this.status = status;
@@ -13,7 +15,7 @@ async function ask(path, options = {}) {
     answer = await fetch(path, options);
   } catch (error) {
     if (options.signal?.aborted) throw error;
-    throw new Problem("The server does not answer. Is srno serve still running?", 0);
+    throw new RequestError("The server does not answer. Is srno serve still running?", 0);
   }
   if (answer.ok) return answer;
   const text = await answer.text();
@@ -21,10 +23,17 @@ async function ask(path, options = {}) {
   try {
     message = JSON.parse(text).error;
   } catch {
-    // plain text is fine too
+    // the guard replies with plain text
   }
-  throw new Problem(message || `The server answered ${answer.status}.`, answer.status);
+  throw new RequestError(message || `The server answered ${answer.status}.`, answer.status);
 }
+
+const asJSON = (fields, signal) => ({
+  method: "POST",
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify(fields),
+  signal,
+});
 
 export async function about() {
   return (await ask("/api/about")).json();
@@ -35,10 +44,18 @@ export async function fetchExample(name) {
   return new File([blob], name, { type: blob.type });
 }
 
+/** Upload a file; while the server has no memory to spare, try again. */
 export async function upload(file, signal) {
-  const body = new FormData();
-  body.append("file", file, file.name || "pasted.png");
-  return (await ask("/api/images", { method: "POST", body, signal })).json();
+  for (;;) {
+    const body = new FormData();
+    body.append("file", file, file.name || "pasted.png");
+    try {
+      return await (await ask("/api/images", { method: "POST", body, signal })).json();
+    } catch (error) {
+      if (error.status !== 503 || signal?.aborted) throw error;
+      await pause(1000, signal);
+    }
+  }
 }
 
 export async function fetchTile(id, request, signal) {
@@ -46,33 +63,47 @@ export async function fetchTile(id, request, signal) {
   return createImageBitmap(await answer.blob(), { colorSpaceConversion: "none", premultiplyAlpha: "default" });
 }
 
-/** Lift a picture; `tell` hears of progress. */
-export async function lift(id, model, tell, signal) {
-  const answer = await ask(`/api/images/${id}/lift?${new URLSearchParams({ model })}`, { method: "POST", signal });
-  return follow(answer, tell);
+/** Versions of the kernel integral: the newest one that is known, and how many there will be. */
+export async function fetchState(id, model, signal) {
+  return (await ask(`/api/images/${id}/state?${new URLSearchParams({ model })}`, { signal })).json();
 }
 
-/** Export a picture; the result says where the file is. */
-export async function exportPicture(id, order, tell, signal) {
-  const headers = { "content-type": "application/json" };
-  const options = { method: "POST", headers, body: JSON.stringify(order), signal };
-  return follow(await ask(`/api/images/${id}/exports`, options), tell);
+/** Size, bytes and seconds of an export. */
+export async function estimateExport(id, options, signal) {
+  return (await ask(`/api/images/${id}/exports/estimate`, asJSON(options, signal))).json();
 }
 
-/** Read lines of JSON as they come; the last is the result. */
-async function follow(answer, tell) {
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) throw new Problem("The server stopped in the middle.", 0);
-    const lines = (rest + value).split("\n");
-    rest = lines.pop();
-    for (const line of lines) {
-      const facts = JSON.parse(line);
-      if (facts.error) throw new Problem(facts.error, 400);
-      if (facts.done) return facts;
-      tell(facts);
+/** Make a file of a picture, `kind` exports or clips; the result has its address. Aborting `signal` stops the job. */
+export async function makeFile(id, kind, options, report, signal) {
+  const { job } = await (await ask(`/api/images/${id}/${kind}`, asJSON(options, signal))).json();
+  const stop = () => void fetch(`/api/jobs/${job}`, { method: "DELETE", keepalive: true }).catch(() => {});
+  signal.addEventListener("abort", stop, { once: true });
+  addEventListener("pagehide", stop);
+  try {
+    for (;;) {
+      const state = await (await ask(`/api/jobs/${job}`, { signal })).json();
+      if (state.error) throw new RequestError(state.error, 400);
+      if (state.done) return state;
+      report(state);
+      await pause(POLL_MS, signal);
     }
+  } finally {
+    removeEventListener("pagehide", stop);
+    signal.removeEventListener("abort", stop);
   }
+}
+
+/** Wait; rejects when `signal` is aborted. */
+export function pause(time, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, time);
+    signal?.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        reject(signal.reason);
+      },
+      { once: true },
+    );
+  });
 }

@@ -1,10 +1,10 @@
-// What lies over the picture when it is compared with bicubic: the divider, the lens, the names.
+// Comparison of two sources: the divider, the lens and the labels over the picture.
 
-const STEP = 0.02; // of the width, per press of a key
+const KEY_STEP = 0.02; // share of the width per key press
 
 export class Compare {
-  constructor(stage, elements, { onMode, onChange }) {
-    Object.assign(this, { stage, elements, onMode, onChange });
+  constructor(stage, elements, { onMode, onChange, onSplit }) {
+    Object.assign(this, { stage, elements, onMode, onChange, onSplit, labels: { before: "", after: "" } });
     const { modes, divider } = elements;
     modes.addEventListener("change", (event) => this.setMode(event.target.value));
     divider.addEventListener("pointerdown", (event) => this.#grab(event));
@@ -13,31 +13,43 @@ export class Compare {
 
   setMode(mode) {
     this.stage.mode = mode;
+    for (const input of this.elements.modes.querySelectorAll("input")) input.checked = input.value === mode;
     this.onMode(mode);
     this.place();
   }
 
-  /** Put everything where it belongs. `after` names what is compared with bicubic. */
-  place(after = this.after) {
-    this.after = after;
+  /** Position all elements. `labels` name what is shown on the left, or around the lens, and on the right, or in it. */
+  place(labels = this.labels) {
+    this.labels = labels;
     const { stage, elements } = this;
     const { divider, lens, before, name } = elements;
     const { mode, ratio } = stage;
     divider.hidden = mode !== "divider";
     lens.hidden = mode !== "lens";
-    before.hidden = name.hidden = mode === "off";
+    before.hidden = mode === "off";
     stage.element.dataset.mode = mode;
     stage.element.dataset.upright = stage.upright;
-    name.textContent = after;
+    write(before, labels.before);
+    write(name, stage.peeking ? labels.before : labels.after);
     divider.style.left = `${stage.split * 100}%`;
-    divider.setAttribute("aria-valuenow", Math.round(stage.split * 100));
-    divider.setAttribute("aria-valuetext", `${Math.round(stage.split * 100)} per cent bicubic`);
+    const share = Math.round(stage.split * 100);
+    divider.setAttribute("aria-label", `Divider: ${labels.before} on its left, ${labels.after} on its right`);
+    divider.setAttribute("aria-valuenow", share);
+    divider.setAttribute("aria-valuetext", `${share} per cent ${labels.before}`);
     before.style.maxWidth = mode === "divider" ? `calc(${stage.split * 100}% - 1.5rem)` : "";
     name.style.maxWidth = mode === "divider" ? `calc(${(1 - stage.split) * 100}% - 1.5rem)` : "";
     const size = (2 * stage.lensRadius) / ratio;
     const { x, y } = stage.lens ?? { x: stage.canvas.width / 2, y: stage.canvas.height / 2 };
     lens.style.width = lens.style.height = `${size}px`;
     lens.style.transform = `translate(${x / ratio - size / 2}px, ${y / ratio - size / 2}px)`;
+  }
+
+  /** Show the left side everywhere while `on`. */
+  peek(on) {
+    if (this.stage.peeking === on) return;
+    this.stage.peeking = on;
+    this.place();
+    this.onChange();
   }
 
   moveLens(place) {
@@ -51,6 +63,7 @@ export class Compare {
     this.stage.split = Math.min(1, Math.max(0, share));
     this.place();
     this.onChange();
+    this.onSplit(this.stage.split);
   }
 
   #grab(event) {
@@ -68,10 +81,15 @@ export class Compare {
 
   #key(event) {
     const { split } = this.stage;
-    const target = { ArrowLeft: split - STEP, ArrowRight: split + STEP, Home: 0, End: 1 }[event.key];
+    const target = { ArrowLeft: split - KEY_STEP, ArrowRight: split + KEY_STEP, Home: 0, End: 1 }[event.key];
     if (target === undefined) return;
     event.preventDefault();
     event.stopPropagation();
     this.#moveDivider(target);
   }
+}
+
+/** Change a text only if it differs, which spares the browser a layout. */
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
 }

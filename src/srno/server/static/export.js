@@ -1,16 +1,23 @@
-// The dialog that writes the whole picture to a file, by the same request as `srno upscale`.
+// The dialog that exports the whole picture to a file, with the options of `srno upscale`.
 
-import { exportPicture } from "./api.js";
+import { estimateExport, makeFile, pause } from "./api.js";
+import { readSettings, saveSettings } from "./keep.js";
+import { amount, announce, download, duration } from "./messages.js";
 
 const $ = (id) => document.getElementById(id);
 const LARGEST_SIDE = 2 ** 31 - 1;
+const LARGEST_SCALE = 512;
+const ESTIMATE_DELAY_MS = 250; // after the last change of an option
+const REMEMBERED = ["by", "scale", "fit", "depth", "quality"];
 
 export class Exporter {
-  /** `current()` gives the picture and the model; `say` speaks to screen readers. */
-  constructor({ formats, current, say }) {
-    Object.assign(this, { formats, current, say, control: null });
+  /** `current()` returns the picture and the model. */
+  constructor({ formats, current }) {
+    Object.assign(this, { formats, current, control: null });
     this.dialog = $("export");
     for (const { name } of formats) $("format").append(new Option(name, name));
+    const kept = readSettings().export ?? {};
+    for (const id of REMEMBERED) if (kept[id]) $(id).value = kept[id];
     $("open-export").addEventListener("click", () => this.open());
     $("export-close").addEventListener("click", () => (this.control ? this.control.abort() : this.dialog.close()));
     $("export-start").addEventListener("click", () => this.start());
@@ -31,39 +38,67 @@ export class Exporter {
     this.dialog.showModal();
   }
 
-  forget() {
+  /** Adapt to another picture: its size and its format. */
+  reset() {
     this.control?.abort();
+    this.dialog.close();
     $("width").value = $("height").value = "";
+    $("format").value = this.current().picture.format === "JPEG" ? "JPEG" : "PNG";
   }
 
-  /** Show the fields that matter, and what will come out. */
+  /** Show the fields that apply, and the size of the result. */
   update() {
     const by = $("by").value;
     for (const row of this.dialog.querySelectorAll("[data-by]")) row.hidden = !row.dataset.by.split(" ").includes(by);
     const format = this.formats.find(({ name }) => name === $("format").value);
     $("quality-row").hidden = format.lossless || format.name === "GIF";
     $("depth").disabled = !format.bits.includes(16);
-    const size = this.outcome();
+    const { size, problem } = this.outcome();
     $("export-start").disabled = !size;
-    $("outcome").textContent = size
-      ? `Gives ${size.width.toLocaleString("en")} × ${size.height.toLocaleString("en")} pixels by ${this.current().model}.`
-      : "Give a size of at least one pixel.";
+    $("outcome").textContent = problem ?? this.#describe(size);
+    $("outcome").dataset.problem = !!problem;
+    if (size) this.#estimate(size);
   }
 
-  /** The size that the request means; the same rule as the server's. */
+  #describe({ width, height }) {
+    const number = (value) => value.toLocaleString("en");
+    return `Gives ${number(width)} × ${number(height)} pixels by ${this.current().model}.`;
+  }
+
+  /** Ask the server how long the export takes, how large the file is, and whether there is memory for it. */
+  async #estimate(size) {
+    this.estimating?.abort();
+    const { signal } = (this.estimating = new AbortController());
+    try {
+      await pause(ESTIMATE_DELAY_MS, signal);
+      const { bytes, seconds } = await estimateExport(this.current().picture.id, this.options(), signal);
+      const time = seconds === null ? "" : `, about ${duration(seconds)}`;
+      $("outcome").textContent = `${this.#describe(size)} About ${amount(bytes)}${time}.`;
+    } catch (error) {
+      if (signal.aborted) return;
+      $("outcome").textContent = error.message;
+      $("outcome").dataset.problem = true;
+      $("export-start").disabled = true;
+    }
+  }
+
+  /** The size of the result, computed like on the server, or what is wrong with the fields. */
   outcome() {
     const { picture } = this.current();
-    const number = (id) => Number.parseFloat($(id).value);
+    const number = (id) => Number($(id).value || NaN);
     const { value: by } = $("by");
     const x = number("width") / picture.width;
     const y = number("height") / picture.height;
     const fit = $("fit").value;
+    const factor = { scale: number("scale"), width: x, height: y, size: fit === "cover" ? Math.max(x, y) : Math.min(x, y) }[by];
+    if (!(factor > 0 && factor <= LARGEST_SCALE)) {
+      return { problem: by === "scale" ? `Give a scale above 0, up to ${LARGEST_SCALE}.` : `Give a size of at least one pixel, up to ×${LARGEST_SCALE}.` };
+    }
     if (by === "size" && fit !== "contain") return checked(number("width"), number("height"));
-    const factor = { scale: number("scale"), width: x, height: y, size: Math.min(x, y) }[by];
     return checked(round(picture.width * factor), round(picture.height * factor));
   }
 
-  order() {
+  options() {
     const by = $("by").value;
     const size = { scale: $("scale").value, width: $("width").value, height: $("height").value };
     const format = this.formats.find(({ name }) => name === $("format").value);
@@ -81,11 +116,13 @@ export class Exporter {
   async start() {
     if (this.control || $("export-start").disabled) return;
     this.control = new AbortController();
+    this.estimating?.abort();
+    saveSettings({ export: Object.fromEntries(REMEMBERED.map((id) => [id, $(id).value])) });
     this.#busy(true);
     try {
       const { picture } = this.current();
-      const done = await exportPicture(picture.id, this.order(), (facts) => this.#tell(facts), this.control.signal);
-      this.#finish(done);
+      const report = (progress) => this.#report(progress);
+      this.#finish(await makeFile(picture.id, "exports", this.options(), report, this.control.signal));
     } catch (error) {
       $("export-done").textContent = this.control.signal.aborted ? "Stopped." : error.message;
     } finally {
@@ -98,38 +135,29 @@ export class Exporter {
     $("order-fields").disabled = busy;
     $("export-progress").hidden = !busy;
     $("export-share").value = 0;
-    $("export-eta").textContent = busy ? "Beginning…" : "";
+    $("export-eta").textContent = busy ? "Starting…" : "";
     $("export-start").hidden = busy;
     $("export-close").textContent = busy ? "Stop" : "Close";
     if (busy) $("export-done").replaceChildren();
   }
 
-  #tell({ share, seconds, waiting }) {
+  #report({ share, seconds, waiting }) {
     $("export-share").value = share;
     const left = seconds === null ? "" : ` · about ${duration(seconds)} left`;
     $("export-eta").textContent = waiting ? "Waiting for another export…" : `${Math.floor(share * 100)} %${left}`;
   }
 
   #finish({ file, name, bytes, width, height, notes }) {
-    const link = document.createElement("a");
-    link.href = file;
-    link.download = name;
+    const link = download(file, name);
     link.textContent = name;
-    const size = bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
-    $("export-done").replaceChildren(link, ` – ${width} × ${height} pixels, ${size}. `, notes.join("; "));
-    link.click();
-    this.say(`Exported ${name}`);
+    $("export-done").replaceChildren(link, ` – ${width} × ${height} pixels, ${amount(bytes)}. `, notes.join("; "));
+    announce(`Exported ${name}`);
   }
 }
 
 const round = (value) => Math.max(1, Math.floor(value + 0.5));
 
 function checked(width, height) {
-  const fine = [width, height].every((side) => Number.isInteger(side) && side >= 1 && side <= LARGEST_SIDE);
-  return fine ? { width, height } : null;
-}
-
-function duration(seconds) {
-  const whole = Math.max(1, Math.round(seconds));
-  return whole < 90 ? `${whole} s` : `${Math.round(whole / 60)} min`;
+  const valid = [width, height].every((side) => Number.isInteger(side) && side >= 1 && side <= LARGEST_SIDE);
+  return valid ? { size: { width, height } } : { problem: "Give a size in whole pixels." };
 }

@@ -1,20 +1,22 @@
-// Hands to movement: wheel, drag, pinch, double click, keys. Knows the view, and tells `on` what happens to it.
+// Input: wheel, drag, pinch, double click, keys. Changes the view and calls the callbacks in `on`.
 
-const EASE = 70; // ms to get most of the way to a zoom that was asked for
-const NOTCH = 1.0018; // zoom per unit of a wheel's turn
-const KEY_ZOOM = Math.SQRT2;
-const KEY_PAN = 1 / 8; // of the window
-const TAP = { time: 300, distance: 24 }; // of a tap, and between the two of a double tap, in ms and CSS pixels
+const EASE_MS = 70; // time constant of the zoom animation
+const WHEEL_ZOOM = 1.0018; // factor per unit of wheel movement
+const KEY_ZOOM = Math.SQRT2; // factor per key press
+const KEY_PAN = 1 / 8; // share of the window per key press
+const LENS_LIFT = 90; // CSS pixels from the finger up to the lens, which would be under it otherwise
+const TAP = { time: 300, distance: 24 }; // limits within a tap and between the two of a double tap, in ms and CSS pixels
 
-const calm = matchMedia("(prefers-reduced-motion: reduce)");
+const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Motion {
   /**
-   * `on.leave()` comes before the zoom changes, `on.zoom()` and `on.pan()` after each change, `on.hover(point)` with the
-   * pointer's place or null. `locate(event)` gives the place of an event in the window, in device pixels.
+   * `on.leave()` is called before the zoom changes, `on.goal(view)` with the view at the end of an animation,
+   * `on.zoom()` and `on.pan()` after each change, `on.hover(point)` with the pointer's position or null. `locate(event)`
+   * returns the position of an event in the window, in device pixels. While `hasLens()`, one finger moves the lens.
    */
-  constructor(element, { locate, on }) {
-    Object.assign(this, { element, locate, on, view: null, goal: null, anchor: null });
+  constructor(element, { locate, hasLens, on }) {
+    Object.assign(this, { element, locate, hasLens, on, view: null, goal: null, anchor: null });
     this.pointers = new Map();
     this.press = this.tap = { time: -Infinity, x: 0, y: 0 };
     this.#listen();
@@ -30,19 +32,20 @@ export class Motion {
     return this.goal !== null || this.pointers.size > 1;
   }
 
-  /** Glide to a zoom, `factor` times the one that was last asked for, around a place (the middle if none is given). */
+  /** Animate to `factor` times the last requested zoom, around a point (the middle unless given). */
   zoomBy(factor, place = this.#middle()) {
     this.#glide((this.goal?.scale ?? this.view.scale) * factor, place);
   }
 
   fit() {
     const { view } = this;
-    // Around the place that stays where it is while the picture shrinks to fit.
-    this.#glide(view.fitScale, this.#middle(), () => view.fit());
+    // Around the middle, which stays in place while the picture shrinks to fit.
+    this.#glide(view.fitScale, this.#middle(), (end) => end.fit());
   }
 
   panBy(dx, dy) {
     this.view.panBy(dx, dy);
+    if (this.goal) this.goal.start = this.view.clone();
     this.on.pan();
   }
 
@@ -50,15 +53,32 @@ export class Motion {
     return { x: this.view.pane.width / 2, y: this.view.pane.height / 2 };
   }
 
+  /** Animate to a zoom around a point; `finish(view)` corrects the view at the end. */
   #glide(scale, place, finish = () => {}) {
     const { view } = this;
     const target = Math.min(Math.max(scale, view.smallest), view.largest);
     const idle = this.goal === null;
-    this.goal = { scale: target, place, finish };
+    this.goal = { scale: target, place, finish, start: view.clone() };
     this.anchor = place;
     if (idle) this.on.leave();
-    if (calm.matches) this.#arrive();
+    const end = this.#at(target);
+    finish(end);
+    end.snap(place.x, place.y);
+    this.on.goal(end); // its pixels are requested while the animation runs
+    if (reducedMotion.matches) this.#arrive();
     else if (idle) requestAnimationFrame((time) => this.#step(time, time));
+  }
+
+  /** The view at a zoom on the way: it depends on the start alone, so the end is known when the animation begins. */
+  #at(scale) {
+    const { start, place } = this.goal;
+    const view = start.clone();
+    view.zoomTo(scale, place.x, place.y);
+    return view;
+  }
+
+  #moveTo({ scale, left, top }) {
+    Object.assign(this.view, { scale, left, top });
   }
 
   #step(time, before) {
@@ -66,16 +86,16 @@ export class Motion {
     const { view, goal } = this;
     const left = Math.log(goal.scale / view.scale);
     if (Math.abs(left) < 0.002) return this.#arrive();
-    view.zoomTo(view.scale * Math.exp(left * (1 - Math.exp(-Math.max(8, time - before) / EASE))), goal.place.x, goal.place.y);
+    this.#moveTo(this.#at(view.scale * Math.exp(left * (1 - Math.exp(-Math.max(8, time - before) / EASE_MS)))));
     this.on.zoom();
     requestAnimationFrame((next) => this.#step(next, time));
   }
 
   #arrive() {
-    const { scale, place, finish } = this.goal;
+    const { scale, finish } = this.goal;
+    this.#moveTo(this.#at(scale));
     this.goal = null;
-    this.view.zoomTo(scale, place.x, place.y);
-    finish();
+    finish(this.view);
     this.on.zoom();
   }
 
@@ -86,7 +106,8 @@ export class Motion {
     listen("pointerdown", this.#down);
     listen("pointermove", this.#move);
     for (const end of ["pointerup", "pointercancel"]) listen(end, this.#up);
-    listen("pointerleave", () => this.on.hover(null));
+    // A finger that is lifted leaves the lens where it is.
+    listen("pointerleave", (event) => this.#movesLens(event) || this.on.hover(null));
     listen("dblclick", this.#doubleClick);
     addEventListener("keydown", (event) => this.view && this.#key(event));
   }
@@ -95,7 +116,7 @@ export class Motion {
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 33 : event.deltaMode === 2 ? 400 : 1;
     const turn = Math.max(-400, Math.min(400, event.deltaY * lines)) * (event.ctrlKey && !event.deltaMode ? 5 : 1);
-    this.zoomBy(NOTCH ** -turn, this.locate(event));
+    this.zoomBy(WHEEL_ZOOM ** -turn, this.locate(event));
   }
 
   #down(event) {
@@ -105,7 +126,7 @@ export class Motion {
     const place = this.locate(event);
     this.pointers.set(event.pointerId, place);
     this.press = { time: event.timeStamp, touch: event.pointerType === "touch", ...place };
-    this.on.hover(place);
+    this.on.hover(this.#lensPlace(event, place));
     if (this.pointers.size === 2) {
       this.goal = null;
       this.on.leave();
@@ -115,15 +136,24 @@ export class Motion {
   #move(event) {
     const now = this.locate(event);
     const before = this.pointers.get(event.pointerId);
-    this.on.hover(now);
+    if (this.pointers.size < 2) this.on.hover(this.#lensPlace(event, now));
     if (!before) return;
     if (this.pointers.size === 2) {
       const [other] = [...this.pointers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
       this.#pinch(other, before, now);
-    } else if (this.pointers.size === 1) {
+    } else if (this.pointers.size === 1 && !this.#movesLens(event)) {
       this.panBy(now.x - before.x, now.y - before.y);
     }
     this.pointers.set(event.pointerId, now);
+  }
+
+  #movesLens(event) {
+    return event.pointerType === "touch" && this.hasLens();
+  }
+
+  /** Where the lens is for a pointer: above a finger, at a mouse. */
+  #lensPlace(event, place) {
+    return this.#movesLens(event) ? { x: place.x, y: place.y - LENS_LIFT * devicePixelRatio } : place;
   }
 
   #pinch(other, before, now) {
@@ -147,12 +177,12 @@ export class Motion {
     this.tap = now;
   }
 
-  /** Of a mouse; some browsers make one of two taps, which `#up` has dealt with. */
+  /** Of a mouse only: some browsers also send one after two taps, which `#up` handles. */
   #doubleClick(event) {
     if (!this.press.touch && this.#isPicture(event.target)) this.zoomBy(event.shiftKey ? 1 / 2 : 2, this.locate(event));
   }
 
-  /** Not a button that lies over it. */
+  /** Whether an event's target is the picture and not a button over it. */
   #isPicture(target) {
     return target === this.element || target.tagName === "CANVAS";
   }

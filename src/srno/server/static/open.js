@@ -1,11 +1,11 @@
-// Ways in: drop, paste, a file from the disk, an example. What is too large is told before it travels.
+// Ways to open a picture: drop, paste, file chooser, examples. Files above the limits are refused before the upload.
 
 const mega = (value) => (value / 1e6).toLocaleString("en", { maximumFractionDigits: 1 });
 
 export const describeLimits = ({ bytes, pixels }) =>
-  `PNG, JPEG, WebP, TIFF, AVIF, GIF or BMP, up to ${mega(bytes)} MB and ${mega(pixels)} megapixels. It goes no further than this server.`;
+  `PNG, JPEG, WebP, TIFF, AVIF, GIF or BMP, up to ${mega(bytes)} MB and ${mega(pixels)} megapixels. It stays on this server and in this browser.`;
 
-/** Why a file cannot be opened, as far as the browser can tell, or null. */
+/** Why a file cannot be opened, as far as the browser can check, or null. */
 export async function refusal(file, limits) {
   if (file.size === 0) return `${file.name || "The file"} is empty.`;
   if (file.size > limits.bytes) {
@@ -19,7 +19,7 @@ export async function refusal(file, limits) {
   return null;
 }
 
-/** The size that the browser finds in a file; null if it does not know the format. */
+/** The size of a picture file; null if the browser cannot decode it. */
 function sizeOf(file) {
   const url = URL.createObjectURL(file);
   return new Promise((resolve) => {
@@ -30,18 +30,18 @@ function sizeOf(file) {
   }).finally(() => URL.revokeObjectURL(url));
 }
 
-/** Call `onFile` with whatever is dropped, pasted or chosen. */
-export function listen({ input, veil, onFile, onNothing }) {
+/** Call `onFiles` with the files that are dropped, pasted or chosen, `onReject` with a message if there are none. */
+export function listen({ input, veil, onFiles, onReject }) {
   input.addEventListener("change", () => {
-    if (input.files[0]) onFile(input.files[0]);
+    if (input.files.length) onFiles([...input.files]);
     input.value = "";
   });
   addEventListener("paste", (event) => {
-    const file = pictureIn(event.clipboardData);
-    if (file) onFile(file);
-    else if (!isText(event.target)) onNothing("There is no picture on the clipboard.");
+    const files = picturesIn(event.clipboardData);
+    if (files.length) onFiles(files);
+    else if (!isText(event.target)) onReject("There is no picture on the clipboard.");
   });
-  let depth = 0; // of elements that the pointer has entered while dragging
+  let depth = 0; // nested elements that the drag has entered
   const show = (by) => {
     depth = Math.max(0, depth + by);
     veil.hidden = depth === 0;
@@ -52,22 +52,23 @@ export function listen({ input, veil, onFile, onNothing }) {
   addEventListener("drop", (event) => {
     event.preventDefault();
     show(-depth);
-    const file = pictureIn(event.dataTransfer);
-    if (file) onFile(file);
-    else onNothing("That is no file. Save the picture first, then drop the file.");
+    const files = picturesIn(event.dataTransfer);
+    if (files.length) onFiles(files);
+    else onReject("That is not a file. Save the picture first, then drop the file.");
   });
 }
 
-/** The first file; a picture rather than anything else. */
-function pictureIn(data) {
+/** The picture files, or the first file if none is a picture. */
+function picturesIn(data) {
   const files = [...(data?.files ?? [])];
-  return files.find((file) => file.type.startsWith("image/")) ?? files[0];
+  const pictures = files.filter((file) => file.type.startsWith("image/"));
+  return pictures.length ? pictures : files.slice(0, 1);
 }
 
 const carriesFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
 const isText = (element) => element.matches?.("input:not([type=file]), textarea, select") ?? false;
 
-/** A row of pictures to click. */
+/** Add a button with a thumbnail for each example. */
 export function showExamples(list, names, onChoose) {
   for (const name of names) {
     const button = document.createElement("button");

@@ -1,16 +1,18 @@
-// The canvas: one or two windows onto the picture, drawn from layers.
+// The canvas: one or two panes that show the picture, drawn from layers.
 
-const GAP = 2; // device pixels between two windows
+const PANE_GAP = 2; // device pixels
 
-/** A length in device pixels: what the browser says, unless it forgets the zoom of an emulated screen. */
+/** A length in device pixels: the browser's value, unless it ignores the ratio of an emulated screen. */
 function devicePixels(length, exact) {
   const computed = length * devicePixelRatio;
   return Math.max(1, Math.abs(exact - computed) <= 1 ? exact : Math.round(computed));
 }
 
 export class Stage {
-  constructor(element, canvas, { onResize }) {
-    Object.assign(this, { element, canvas, mode: "off", split: 0.5, lens: null, scene: null, scheduled: false });
+  /** `checks` are the chequered elements under the panes, for transparent pictures. */
+  constructor(element, canvas, checks, { onResize }) {
+    Object.assign(this, { element, canvas, checks, scene: null, scheduled: false });
+    Object.assign(this, { mode: "off", split: 0.5, lens: null, peeking: false });
     this.context = canvas.getContext("2d");
     const observer = new ResizeObserver(([entry]) => {
       const [exact] = entry.devicePixelContentBoxSize ?? [];
@@ -21,7 +23,7 @@ export class Stage {
     try {
       observer.observe(canvas, { box: "device-pixel-content-box" });
     } catch {
-      observer.observe(canvas); // a browser that cannot say it exactly
+      observer.observe(canvas); // not every browser has the exact size
     }
   }
 
@@ -30,20 +32,20 @@ export class Stage {
     return this.canvas.width / Math.max(1, this.canvas.clientWidth);
   }
 
-  /** Two windows lie beside each other, or above each other where that leaves them more room. */
+  /** Whether two panes are stacked rather than beside each other, which suits a canvas that is taller than wide. */
   get upright() {
     return this.canvas.height > this.canvas.width;
   }
 
-  /** Size of a window. */
+  /** Size of a pane. */
   get pane() {
     const { width, height } = this.canvas;
     if (this.mode !== "side") return { width, height };
-    const half = (length) => Math.max(1, Math.floor((length - GAP) / 2));
+    const half = (length) => Math.max(1, Math.floor((length - PANE_GAP) / 2));
     return this.upright ? { width, height: half(height) } : { width: half(width), height };
   }
 
-  /** Where the windows begin. */
+  /** Top left corners of the panes. */
   get panes() {
     if (this.mode !== "side") return [{ x: 0, y: 0 }];
     const { width, height } = this.canvas;
@@ -51,7 +53,7 @@ export class Stage {
     return [{ x: 0, y: 0 }, second];
   }
 
-  /** Place of an event in its window, in device pixels. */
+  /** Position of an event in its pane, in device pixels. */
   locate(event) {
     const box = this.canvas.getBoundingClientRect();
     const x = (event.clientX - box.left) * this.ratio;
@@ -60,7 +62,7 @@ export class Stage {
     return { x: x - pane.x, y: y - pane.y };
   }
 
-  /** Draw soon: `scene()` gives the view and the two layers. `data-drawn` says whether that is done. */
+  /** Draw at the next frame: `scene()` returns the view and the two layers. `data-drawn` is true once it is done. */
   refresh() {
     if (this.scheduled || !this.scene) return;
     this.scheduled = true;
@@ -73,11 +75,13 @@ export class Stage {
     });
   }
 
-  /** Draw now; true if something has yet to fade in. */
+  /** Draw now; return true while a tile fades in. */
   draw(context, options) {
-    const { view, before, after } = this.scene();
+    const { view, before, after: right } = this.scene();
+    const after = this.peeking ? before : right;
     const { width, height } = this.canvas;
     context.clearRect(0, 0, width, height);
+    if (context === this.context) this.#placeChecks(view);
     if (this.mode === "off") return after.draw(context, view, options);
     const paint = (layer, shape, corner = { x: 0, y: 0 }) => {
       context.save();
@@ -105,6 +109,23 @@ export class Stage {
     return this.#throughLens(context, paint, after, x, y) || first;
   }
 
+  /** Move the chequered elements under the picture. */
+  #placeChecks(view) {
+    const { ratio, panes, pane } = this;
+    this.checks.forEach((element, i) => {
+      element.hidden = !panes[i] || !view.picture.alpha;
+      if (element.hidden) return;
+      const left = Math.max(0, Math.round(view.left));
+      const top = Math.max(0, Math.round(view.top));
+      const right = Math.min(pane.width, view.left + view.picture.width * view.scales.x);
+      const bottom = Math.min(pane.height, view.top + view.picture.height * view.scales.y);
+      element.style.left = `${(panes[i].x + left) / ratio}px`;
+      element.style.top = `${(panes[i].y + top) / ratio}px`;
+      element.style.width = `${(right - left) / ratio}px`;
+      element.style.height = `${(bottom - top) / ratio}px`;
+    });
+  }
+
   get lensRadius() {
     return Math.min(150, this.canvas.clientWidth * 0.28) * this.ratio;
   }
@@ -120,7 +141,7 @@ export class Stage {
     return paint(after, shape);
   }
 
-  /** What the windows show, as a PNG without the empty margins. */
+  /** What the canvas shows, as a PNG without the empty margins. */
   snapshot() {
     const copy = document.createElement("canvas");
     const [x, y, width, height] = this.#shown();
@@ -138,7 +159,7 @@ export class Stage {
     return new Promise((resolve) => copy.toBlob(resolve, "image/png"));
   }
 
-  /** The part of the canvas that has something in it: left, top, width, height. */
+  /** The part of the canvas that is covered by the picture: left, top, width, height. */
   #shown() {
     const { width, height } = this.canvas;
     if (this.mode === "side") return [0, 0, width, height];

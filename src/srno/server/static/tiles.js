@@ -1,9 +1,9 @@
-// One source of pixels, srno or bicubic: its tiles at each zoom level, and what to show until they come.
+// One source of pixels, a model or a filter: its tiles at each zoom level, and what to draw until they arrive.
 
 import { fetchTile } from "./api.js";
 
-const KEPT_PIXELS = 48e6; // in tiles, per source
-const KEPT_VIEWS = 8;
+const CACHED_TILE_PIXELS = 48e6; // per source
+const CACHED_VIEWS = 8;
 
 /** The tiles of one zoom level, on a grid that fits the window in which the level was first seen. */
 class Level {
@@ -15,6 +15,7 @@ class Level {
     this.size = size;
     this.x = span(visible.left, visible.right);
     this.y = span(visible.top, visible.bottom);
+    this.version = 0; // of the kernel integral; tiles of an older version are replaced
     this.tiles = new Map();
   }
 
@@ -48,49 +49,75 @@ class Level {
 }
 
 export class Layer {
-  /** `onChange` is called when there is something new to draw; `onFail` with an error that is not a cancellation. */
-  constructor({ picture, source, base, longest, parallel, onChange, onFail }) {
-    Object.assign(this, { picture, source, base, longest, parallel, onChange, onFail });
+  /**
+   * `under` is the layer that is drawn where this one has no pixels yet. `onChange` is called when there is something
+   * new to draw, `onFail` with an error that is not a cancellation.
+   */
+  constructor({ picture, source, base, under = null, longest, parallel, onChange, onFail }) {
+    Object.assign(this, { picture, source, base, under, longest, parallel, onChange, onFail });
     this.levels = new Map(); // by width, the least recently used first
-    this.views = []; // what was in the window when it was left, as pictures to stretch
+    this.views = []; // snapshots of earlier windows, to be stretched
     this.queue = [];
     this.running = new Map();
-    this.done = this.wanted = 0;
+    this.version = 0; // the newest version of the kernel integral; 0 for a source without one
+    this.stopped = false;
   }
 
-  /** Ask for what the window shows and is not known; whatever else was asked for is no longer wanted. */
+  /** Request the missing tiles of the window; cancel all other requests. */
   want(view) {
     const level = this.#level(view);
-    const visible = view.visible();
-    const all = level.covering(visible);
-    const missing = all.filter(({ key }) => !level.tiles.has(key));
+    // A level changes its version only here, at rest, and there are few versions: nothing flickers.
+    level.version = this.version;
+    const missing = level.covering(view.visible()).filter(({ key }) => !this.#isCurrent(level, key));
     const urls = new Set(missing.map((tile) => this.#name(level, tile)));
     for (const name of this.running.keys()) if (!urls.has(name)) this.#cancel(name);
     this.queue = missing.filter((tile) => !this.running.has(this.#name(level, tile))).map((tile) => ({ level, tile }));
-    this.wanted = all.length;
-    this.done = all.length - missing.length;
     this.#next();
-    this.#forget();
+    this.#evict();
   }
 
-  /** Nothing is wanted until further notice. */
+  #isCurrent(level, key) {
+    const tile = level.tiles.get(key);
+    return !!tile && tile.version === level.version;
+  }
+
+  /** Cancel all requests. */
   halt() {
     this.queue = [];
     for (const name of this.running.keys()) this.#cancel(name);
   }
 
-  /** Forgotten at once, so that the same tile may be asked for again before the cancellation is through. */
+  /** Remove the request at once, so that the same tile can be requested again before the abort has finished. */
   #cancel(name) {
     this.running.get(name).abort();
     this.running.delete(name);
   }
 
-  isSharp(view) {
-    const level = this.levels.get(view.level.width);
-    return !!level && view.snapped && level.covering(view.visible()).every(({ key }) => level.tiles.has(key));
+  /** Tiles of the window that are there, and how many it has. */
+  count(view) {
+    const level = view.snapped && this.levels.get(view.level.width);
+    if (!level) return { done: 0, all: 1, current: false };
+    const tiles = level.covering(view.visible());
+    const done = tiles.filter(({ key }) => level.tiles.has(key)).length;
+    const current = level.version === this.version && tiles.every(({ key }) => this.#isCurrent(level, key));
+    return { done, all: tiles.length, current };
   }
 
-  /** Keep what the window shows now, to be stretched when the zoom has changed. */
+  isSharp(view) {
+    const { done, all } = this.count(view);
+    return done === all;
+  }
+
+  /** Whether the middle of the window shows pixels of this source, perhaps stretched. */
+  hasPixels(view) {
+    if (this.count(view).done) return true;
+    const { width, height } = view.pane;
+    return this.#usefulViews(view).some(
+      ({ rect: [x, y, w, h] }) => x <= width / 2 && y <= height / 2 && x + w >= width / 2 && y + h >= height / 2,
+    );
+  }
+
+  /** Keep a snapshot of the window, to be stretched after the zoom changes. */
   remember(view) {
     if (!this.levels.get(view.level.width)?.tiles.size) return;
     const canvas = document.createElement("canvas");
@@ -99,25 +126,20 @@ export class Layer {
     this.draw(canvas.getContext("2d"), view, { still: true });
     const { x, y } = view.scales;
     const seen = { canvas, left: Math.round(view.left), top: Math.round(view.top), x, y };
-    this.views = [...this.views.filter((old) => old.x !== x), seen].slice(-KEPT_VIEWS);
+    this.views = [...this.views.filter((old) => old.x !== x), seen].slice(-CACHED_VIEWS);
     this.views.sort((a, b) => a.x - b.x);
   }
 
-  /** Begin with what another layer shows in the window. */
-  inherit(other, view) {
-    other.remember(view);
-    this.views = other.views.slice();
-  }
-
-  /** Draw the window; true if some tile has yet to fade in. */
+  /** Draw the window; return true while a tile fades in. */
   draw(context, view, { still = false } = {}) {
-    context.imageSmoothingEnabled = true;
+    context.imageSmoothingEnabled = this.source !== "nearest";
     context.imageSmoothingQuality = view.snapped ? "high" : "low";
     context.save();
     context.beginPath();
     context.rect(...corner(view), this.picture.width * view.scales.x, this.picture.height * view.scales.y);
-    context.clip(); // what is stretched has soft edges
-    this.#drawBase(context, view);
+    context.clip(); // stretched images have soft edges
+    if (this.under) this.under.draw(context, view, { still: true });
+    else this.#drawBase(context, view);
     for (const seen of this.#usefulViews(view)) this.#drawSeen(context, seen);
     context.restore();
     return this.#drawTiles(context, view, still);
@@ -127,7 +149,7 @@ export class Layer {
     const { x, y } = view.scales;
     const [left, top] = corner(view);
     const shrink = { x: this.base.width / this.picture.width, y: this.base.height / this.picture.height };
-    // Only the part in the window, with some margin, so that numbers stay small at any zoom.
+    // Only the part in the window, with a margin: this keeps the coordinates small at any zoom.
     const a = view.toPicture(0, 0);
     const b = view.toPicture(view.pane.width, view.pane.height);
     const low = (value) => Math.max(0, Math.floor(value) - 2);
@@ -141,7 +163,7 @@ export class Layer {
     context.drawImage(this.base, sx, sy, sw, sh, left + sx * unit.x, top + sy * unit.y, sw * unit.x, sh * unit.y);
   }
 
-  /** From the last view that covers the whole window upwards: what lies under it is not seen. */
+  /** The snapshots from the last one that covers the whole window upwards; those below it are hidden. */
   #usefulViews(view) {
     const placed = this.views.map((seen) => ({ ...seen, rect: placeOf(seen, view) }));
     const { width, height } = view.pane;
@@ -165,7 +187,7 @@ export class Layer {
     for (const { key, rect } of level.covering(view.visible())) {
       const tile = level.tiles.get(key);
       if (!tile) continue;
-      const age = still || this.picture.alpha ? 1 : (now - tile.born) / FADE;
+      const age = still || this.picture.alpha ? 1 : (now - tile.arrived) / FADE_MS;
       fading ||= age < 1;
       if (this.picture.alpha) context.clearRect(left + rect[0], top + rect[1], rect[2], rect[3]);
       context.globalAlpha = Math.min(1, Math.max(0.05, age));
@@ -184,7 +206,7 @@ export class Layer {
   }
 
   #name(level, { rect }) {
-    return `${level.size.width},${level.size.height}:${rect}`;
+    return `${level.size.width},${level.size.height}:${rect}:${level.version}`;
   }
 
   #next() {
@@ -197,14 +219,19 @@ export class Layer {
     this.running.set(name, control);
     try {
       const { width, height } = level.size;
+      const { version } = level;
       const request = { source: this.source, level: `${width},${height}`, rect: tile.rect.join() };
+      if (version) request.version = version;
       const bitmap = await fetchTile(this.picture.id, request, control.signal);
-      level.tiles.set(tile.key, { bitmap, born: performance.now() });
-      this.done += 1;
+      const old = level.tiles.get(tile.key);
+      level.tiles.set(tile.key, { bitmap, version, arrived: old?.arrived ?? performance.now() });
+      old?.bitmap.close();
+      this.stopped = false;
       this.onChange();
     } catch (error) {
       if (!control.signal.aborted) {
         this.queue = [];
+        this.stopped = true;
         this.onFail(error);
       }
     } finally {
@@ -213,24 +240,24 @@ export class Layer {
     }
   }
 
-  #forget() {
+  #evict() {
     const pixels = () => [...this.levels.values()].reduce((sum, { tiles, x, y }) => sum + tiles.size * x.step * y.step, 0);
     for (const [width, level] of this.levels) {
-      if (this.levels.size === 1 || pixels() <= KEPT_PIXELS) return;
+      if (this.levels.size === 1 || pixels() <= CACHED_TILE_PIXELS) return;
       for (const { bitmap } of level.tiles.values()) bitmap.close();
       this.levels.delete(width);
     }
   }
 }
 
-const FADE = matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : 140; // ms
+const FADE_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : 140;
 
-/** The picture's corner; on whole pixels when the view is. */
+/** The picture's corner, on whole pixels if the view is snapped. */
 function corner(view) {
   return view.snapped ? [Math.round(view.left), Math.round(view.top)] : [view.left, view.top];
 }
 
-/** Where the window of an earlier view lies in this one. */
+/** The rectangle of an earlier snapshot in this view. */
 function placeOf(seen, view) {
   const { x, y } = view.scales;
   const [left, top] = corner(view);

@@ -1,6 +1,6 @@
-// Where one looks: a window onto the picture, measured in the screen's own pixels. No DOM, no network.
+// The view: position and zoom of the window over the picture, in device pixels. No DOM, no network.
 //
-// `scale` is device pixels per picture pixel, `left` and `top` are where the picture's corner lies in the window.
+// `scale` is device pixels per picture pixel, `left` and `top` are the picture's corner in the window.
 // At rest all three are snapped so that the picture has a whole number of device pixels and starts on one: then each
 // pixel of the screen is exactly one pixel of the picture at that size, its zoom level.
 
@@ -10,6 +10,11 @@ export class View {
   constructor(picture, pane, largest) {
     Object.assign(this, { picture, pane, largest, scale: 1, left: 0, top: 0 });
     this.fit();
+  }
+
+  /** A copy that can be moved independently. */
+  clone() {
+    return Object.assign(Object.create(View.prototype), this);
   }
 
   get fitScale() {
@@ -48,7 +53,7 @@ export class View {
     return Math.abs(this.scale / this.fitScale - 1) < 1 / this.level.width + 1e-9;
   }
 
-  /** Change the zoom; what lies at (x, y) of the window stays there. */
+  /** Change the zoom; the point at (x, y) of the window stays there. */
   zoomTo(scale, x, y) {
     const next = clamp(scale, this.smallest, this.largest);
     const at = this.toPicture(x, y);
@@ -58,13 +63,27 @@ export class View {
     this.keepInside();
   }
 
+  /** Show the point (x, y) of the picture in the middle of the window. */
+  centreOn({ x, y, scale }) {
+    this.scale = clamp(scale, this.smallest, this.largest);
+    this.left = this.pane.width / 2 - x * this.scale;
+    this.top = this.pane.height / 2 - y * this.scale;
+    this.keepInside();
+    this.snap();
+  }
+
+  /** The point of the picture in the middle of the window, and the zoom. */
+  get place() {
+    return { ...this.toPicture(this.pane.width / 2, this.pane.height / 2), scale: this.scale };
+  }
+
   panBy(dx, dy) {
     this.left += dx;
     this.top += dy;
     this.keepInside();
   }
 
-  /** Whole pixels: the nearest zoom level and place, as seen from (x, y). */
+  /** Move to the nearest zoom level and whole pixel, around the point at (x, y). */
   snap(x = this.pane.width / 2, y = this.pane.height / 2) {
     const at = this.toPicture(x, y);
     this.scale = this.level.width / this.picture.width;
@@ -86,7 +105,7 @@ export class View {
     this.snap();
   }
 
-  /** The picture fills the window, or is centred in it. */
+  /** Make the picture fill the window, or centre it. */
   keepInside() {
     const place = (start, size, room) => (size <= room ? (room - size) / 2 : clamp(start, room - size, 0));
     const { x, y } = this.scales;
@@ -94,7 +113,7 @@ export class View {
     this.top = place(this.top, this.picture.height * y, this.pane.height);
   }
 
-  /** A place of the window in the picture's pixels. */
+  /** Convert a point of the window to pixels of the picture. */
   toPicture(x, y) {
     const { x: sx, y: sy } = this.scales;
     return { x: (x - this.left) / sx, y: (y - this.top) / sy };
@@ -117,7 +136,7 @@ export class View {
     };
   }
 
-  /** What identifies the pixels in the window. */
+  /** A string that identifies the pixels in the window. */
   key() {
     return [this.level.width, Math.round(this.left), Math.round(this.top), this.pane.width, this.pane.height].join();
   }

@@ -1,0 +1,370 @@
+"""A picture as a function of which only the parts in use are encoded, so that its size does not matter.
+
+The picture is divided into square blocks. A block is encoded from its pixels and the encoder's radius around them, so
+its features are those of the whole picture. The kernel integral is estimated from small sample windows that are spread
+evenly over the picture: few at first, more later. Each number of windows is a version of the integral, and a render
+names the version that it uses, so that its pixels do not depend on what has been encoded since.
+"""
+
+import threading
+from collections.abc import Callable, Generator, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import field as attribute
+from typing import Protocol, TypeAlias, TypeVar
+
+import torch
+from torch import Tensor
+
+from srno.field.encode import encode
+from srno.field.engine import Integrals, integrate_points
+from srno.field.field import CACHED_SCALES, Field, Region, low_discrepancy
+from srno.once import Once
+from srno.operator.encoder import channels, radius
+from srno.operator.model import Model
+from srno.operator.sampling import Sampling, whole_picture, window
+from srno.progress import Progress, part_of
+
+Pixels: TypeAlias = Callable[[slice, slice], Tensor]
+"""Rows and columns of the picture → its pixels (3, rows, columns) in [-1, 1]."""
+Place: TypeAlias = tuple[int, int]
+"""Row and column of a block."""
+Value = TypeVar("Value")
+
+SMALLEST_BLOCK_SIDE = 128
+"""Picture pixels; a window of 320×200 pixels, 1280×800 at ×4, costs least with blocks of this side."""
+QUADRATURE_POINTS = 16384
+"""Points of an integral, about as many as in training."""
+SAMPLE_SIDE = 8
+"""Picture pixels along a side of a sample window."""
+SAMPLE_MARGIN = 4
+"""Pixels around a sample window that its features are computed from; more does not change the integral measurably."""
+SAMPLE_BATCH = 64
+"""Windows that are encoded at once."""
+SAMPLE_COUNTS = (64, 1024)
+"""Sample windows of each version of the integral (docs/serve.md has their accuracy)."""
+LARGEST_WHOLE_PIXELS = 1 << 16
+"""Pictures up to this size have one version, whose points lie anywhere in the picture; its blocks are few."""
+RENDER_MEMORY = 64 << 20
+"""Bytes that one render may use besides the features and the output."""
+
+
+class BlockCache(Protocol):
+    """Keeps blocks for a while: a later `get` returns the block or None. Threads share it."""
+
+    def get(self, key: Hashable, kind: type[Value], /) -> Value | None:
+        """Return the value of a key, or None."""
+        ...
+
+    def offer(self, key: Hashable, value: object, size: int, /) -> None:
+        """Store a value of `size` bytes if there is room for it."""
+        ...
+
+
+class Claims:
+    """A lock for each key in use: one thread computes a value, and others that need it wait."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._claimed: dict[Hashable, tuple[threading.Lock, int]] = {}
+
+    @contextmanager
+    def __call__(self, key: Hashable) -> Generator[None]:
+        """Hold the lock of a key."""
+        with self._lock:
+            lock, users = self._claimed.get(key, (threading.Lock(), 0))
+            self._claimed[key] = lock, users + 1
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                lock, users = self._claimed.pop(key)
+                if users > 1:
+                    self._claimed[key] = lock, users - 1
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._claimed
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class BlockField:
+    """A picture as a function, encoded block by block where it is evaluated. Threads may share it.
+
+    Sizes are (height, width), regions (top, left, bottom, right). Values are RGB in [-1, 1], not clamped. The model
+    should be in evaluation mode.
+    """
+
+    model: Model
+    size: tuple[int, int]
+    """(height, width) of the picture."""
+    pixels: Pixels
+    cache: BlockCache
+    """Keeps the features of blocks under (*key, place); what it drops is encoded again."""
+    key: tuple[Hashable, ...] = ()
+    side: int = 0
+    """Picture pixels along a side of a block; 0 chooses it from the encoder's radius."""
+    _integrals: Once[tuple[object, ...], Integrals] = attribute(default_factory=lambda: Once(CACHED_SCALES), init=False)
+    _claims: Claims = attribute(default_factory=Claims, init=False)
+    _samples: list[Tensor] = attribute(default_factory=list[Tensor], init=False)
+    """Features (SAMPLE_BATCH, rows, columns, C) of the windows so far, in the order of the sequence."""
+
+    def __post_init__(self) -> None:
+        if not self.side:
+            object.__setattr__(self, "side", max(SMALLEST_BLOCK_SIDE, 2 * radius(self.model.encoder)))
+
+    def __repr__(self) -> str:
+        height, width = self.size
+        return f"BlockField({type(self.model).__name__}, {height}×{width} pixels in blocks of {self.side})"
+
+    # Versions of the integral
+
+    @property
+    def versions(self) -> int:
+        """The number of versions; the last one is the most accurate."""
+        return len(SAMPLE_COUNTS) if self._is_sampled else 1
+
+    @property
+    def version(self) -> int:
+        """The newest version whose sample windows are encoded, from 1; 0 if there is none yet."""
+        known = SAMPLE_BATCH * len(self._samples)
+        return sum(count <= known for count in SAMPLE_COUNTS) if self._is_sampled else 1
+
+    def refine(self) -> bool:
+        """Encode the next sample windows; return whether more are left for the last version."""
+        with self._claims("samples"):
+            if self._is_sampled and len(self._samples) * SAMPLE_BATCH < SAMPLE_COUNTS[-1]:
+                self._samples.append(self._encode_windows(len(self._samples) * SAMPLE_BATCH))
+        return self.version < self.versions
+
+    def integrate(self, size: tuple[int, int], version: int | None = None) -> Integrals:
+        """Return the layers with the integrals of the whole picture at `size`; without a version, of the last one."""
+        if not self.model.kernel_layers():
+            return ()
+        version = self.versions if version is None else version
+        whole = whole_picture(self.size, size)
+        return self._integrals((size, version), lambda: self._integrate(whole, version))
+
+    # Blocks
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the sample windows and of the cached integrals, at most; blocks are counted by the cache."""
+        width = channels(self.model.encoder)
+        windows = SAMPLE_COUNTS[-1] * (SAMPLE_SIDE + 2) ** 2 * width if self._is_sampled else 0
+        layers = sum(2 * layer.W1.weight.numel() for layer in self.model.kernel_layers())
+        return 4 * (windows + CACHED_SCALES * layers)
+
+    def missing(self, region: Region) -> list[Place]:
+        """Blocks that a render of `region` needs and that are not cached, the nearest to its centre first."""
+        wanted = self._window(region) if self._is_sampled or not self.model.kernel_layers() else self._all
+        top, left, bottom, right = region
+        middle = (top + bottom) / 2 / self.side - 0.5, (left + right) / 2 / self.side - 0.5
+        places = [place for place in self._places(*wanted) if self.cache.get((*self.key, place), Tensor) is None]
+        return sorted(places, key=lambda place: (place[0] - middle[0]) ** 2 + (place[1] - middle[1]) ** 2)
+
+    def encode(self, place: Place) -> Tensor:
+        """Return the features (rows, columns, C) of a block; compute them unless they are cached."""
+        key = (*self.key, place)
+        features = self.cache.get(key, Tensor)
+        if features is None:
+            with self._claims(key):
+                features = self.cache.get(key, Tensor)  # another thread may have computed them meanwhile
+                if features is None:
+                    features = self._encode(*self._block(place))
+                    self.cache.offer(key, features, features.numel() * features.element_size())
+        return features
+
+    @torch.no_grad()
+    def render(
+        self,
+        size: tuple[int, int],
+        *,
+        region: Region,
+        version: int | None = None,
+        progress: Progress | None = None,
+    ) -> Tensor:
+        """Render a region at `size` = (height, width) pixels with a version of the integral: (3, height, width).
+
+        Progress is reported after every block and in between, so that a cancelled render stops within a block.
+        """
+        sampling = window(self.size, size, region)
+        if version is None or version > self.version:
+            self._sample(self.versions if version is None else version, progress)
+        integrals = self.integrate(sampling.whole.size, version)
+        pieces = list(self._pieces(sampling))
+        out = torch.empty(3, *size)
+        for i, (rows, columns, part) in enumerate(pieces):
+            report = part_of(progress, i, len(pieces))
+            field, local = self._part(part, report)
+            out[:, rows, columns] = field.render(
+                (rows.stop - rows.start, columns.stop - columns.start),
+                region=local,
+                integrals=integrals,
+                progress=report,
+            )
+        return out
+
+    # Geometry
+
+    @property
+    def _is_sampled(self) -> bool:
+        """Whether the integral is estimated from sample windows."""
+        return bool(self.model.kernel_layers()) and self.size[0] * self.size[1] > LARGEST_WHOLE_PIXELS
+
+    @property
+    def _all(self) -> tuple[slice, slice]:
+        return slice(0, self.size[0]), slice(0, self.size[1])
+
+    def _window(self, region: Region) -> tuple[slice, slice]:
+        """Rows and columns of the picture that a render of `region` depends on."""
+        return window(self.size, (1, 1), region).cut_out()[1]
+
+    def _places(self, rows: slice, columns: slice) -> Iterator[Place]:
+        """The blocks that contain these rows and columns."""
+        for row in range(rows.start // self.side, -(-rows.stop // self.side)):
+            for column in range(columns.start // self.side, -(-columns.stop // self.side)):
+                yield row, column
+
+    def _block(self, place: Place) -> tuple[slice, slice]:
+        """Rows and columns of a block."""
+        rows, columns = (
+            slice(index * self.side, min((index + 1) * self.side, n)) for index, n in zip(place, self.size, strict=True)
+        )
+        return rows, columns
+
+    def _pieces(self, sampling: Sampling) -> Iterator[tuple[slice, slice, Region]]:
+        """Divide an output so that a piece covers about one block: its rows and columns, and its region."""
+        rows, columns = (
+            _cuts(n, start, stop, self.side)
+            for n, start, stop in zip(sampling.size, sampling.start, sampling.stop, strict=True)
+        )
+        for y, (top, bottom) in rows:
+            for x, (left, right) in columns:
+                yield y, x, (top, left, bottom, right)
+
+    # Evaluation
+
+    def _part(self, region: Region, progress: Progress | None) -> tuple[Field, Region]:
+        """A field of the pixels that `region` depends on, and the region in it."""
+        rows, columns = self._window(region)
+        top, left, bottom, right = region
+        local = (top - rows.start, left - columns.start, bottom - rows.start, right - columns.start)
+        return self._field(rows, columns, progress), local
+
+    def _field(self, rows: slice, columns: slice, progress: Progress | None) -> Field:
+        """A field of a part of the picture, from its blocks."""
+        # Blocks that no other thread is computing come first: waiting is left to the end.
+        places = sorted(self._places(rows, columns), key=lambda place: (*self.key, place) in self._claims)
+        features: Tensor | None = None
+        for place in places:
+            block = self.encode(place)
+            if progress is not None:
+                progress(0.0)
+            if features is None:
+                features = block.new_empty(rows.stop - rows.start, columns.stop - columns.start, block.shape[-1])
+            y, x = (_overlap(*pair) for pair in zip(self._block(place), (rows, columns), strict=True))
+            features[y[1], x[1]] = block[y[0], x[0]]
+        assert features is not None
+        return Field(self.model, self._image(rows, columns), features, RENDER_MEMORY)
+
+    def _image(self, rows: slice, columns: slice) -> Tensor:
+        """(1, 3, rows, columns) on the model's device, never below fp32."""
+        weight = next(self.model.parameters())
+        dtype = torch.promote_types(weight.dtype, torch.float32)
+        return self.pixels(rows, columns).unsqueeze(0).to(device=weight.device, dtype=dtype)
+
+    @torch.no_grad()
+    def _encode(self, rows: slice, columns: slice) -> Tensor:
+        """Features (rows, columns, C), computed from the pixels within the encoder's radius."""
+        halo = radius(self.model.encoder)
+        wanted = (rows, columns)
+        outer = [slice(max(0, s.start - halo), min(n, s.stop + halo)) for s, n in zip(wanted, self.size, strict=True)]
+        image = self._image(*outer).to(next(self.model.parameters()).dtype)
+        y, x = (slice(s.start - o.start, s.stop - o.start) for s, o in zip(wanted, outer, strict=True))
+        return encode(self.model.encoder, image, image.shape[-2])[y, x].clone()
+
+    # Sample windows
+
+    def _sample(self, version: int, progress: Progress | None) -> None:
+        """Encode the sample windows that a version needs."""
+        while self.version < version:
+            self.refine()
+            if progress is not None:
+                progress(0.0)
+
+    def _corners(self, first: int, count: int) -> list[list[int]]:
+        """Top and left of sample windows, from the `first` of the sequence."""
+        starts = [n - min(SAMPLE_SIDE, n) + 1 for n in self.size]
+        found = low_discrepancy(first + count, (starts[0], starts[1]), torch.device("cpu"))
+        return [axis[first:].tolist() for axis in found]
+
+    @torch.no_grad()
+    def _encode_windows(self, first: int) -> Tensor:
+        """Features (SAMPLE_BATCH, rows, columns, C) of the next windows and one pixel around them."""
+        outer = [min(n, SAMPLE_SIDE + 2 * SAMPLE_MARGIN) for n in self.size]
+        inner = self._kept
+        windows: list[Tensor] = []
+        places: list[tuple[slice, slice]] = []
+        for corner in zip(*self._corners(first, SAMPLE_BATCH), strict=True):
+            start = [_inside(c - SAMPLE_MARGIN, o, n) for c, o, n in zip(corner, outer, self.size, strict=True)]
+            kept = [_inside(c - 1, k, n) for c, k, n in zip(corner, inner, self.size, strict=True)]
+            windows.append(self._image(*(slice(s, s + o) for s, o in zip(start, outer, strict=True))))
+            y, x = (slice(k - s, k - s + i) for k, s, i in zip(kept, start, inner, strict=True))
+            places.append((y, x))
+        images = torch.cat(windows).to(next(self.model.parameters()).dtype)
+        features: Tensor = self.model.encoder(images.contiguous(memory_format=torch.channels_last))
+        return torch.stack([one[:, y, x].permute(1, 2, 0) for one, (y, x) in zip(features, places, strict=True)])
+
+    @property
+    def _kept(self) -> list[int]:
+        """Rows and columns of the features that are kept of a sample window: one pixel more on each side."""
+        return [min(n, SAMPLE_SIDE + 2) for n in self.size]
+
+    @torch.no_grad()
+    def _integrate(self, whole: Sampling, version: int) -> Integrals:
+        if not self._is_sampled:
+            return self._field(*self._all, None).integrate(whole.size, integral=QUADRATURE_POINTS)
+        self._sample(version, None)
+        count = SAMPLE_COUNTS[version - 1]
+        features = torch.cat(self._samples[: count // SAMPLE_BATCH]).permute(0, 3, 1, 2)
+        coords = self._sample_points(whole, count).to(features.device)
+        cell = whole.cell(clip=True, device=features.device).expand(count, 2)
+        z = self.model.lift_points(features, coords, cell).flatten(0, 1)
+        return integrate_points(self.model.kernel_layers(), z, QUADRATURE_POINTS // 4)
+
+    def _sample_points(self, whole: Sampling, count: int) -> Tensor:
+        """Coordinates (count, n, 2) of output pixels in each of the first windows, in [-1, 1] of what is kept of it."""
+        corners, per_window = self._corners(0, count), QUADRATURE_POINTS // count
+        scale = [size / n for size, n in zip(whole.size, whole.lr, strict=True)]
+        inside = [max(1, round(min(SAMPLE_SIDE, n) * s)) for n, s in zip(whole.lr, scale, strict=True)]
+        offsets = low_discrepancy(count * per_window, (inside[0], inside[1]), torch.device("cpu"))
+        axes: list[Tensor] = []
+        for axis in (0, 1):
+            n, kept = whole.lr[axis], self._kept[axis]
+            corner = torch.tensor(corners[axis], dtype=torch.float64).unsqueeze(-1)
+            pixel = (corner * scale[axis]).floor() + offsets[axis].reshape(count, per_window)
+            place = (pixel.clamp(max=whole.size[axis] - 1) + 0.5) / scale[axis]
+            start = (corner - 1).clamp(0, n - kept)
+            axes.append((place - start) * (2 / kept) - 1)
+        return torch.stack(axes, dim=-1)
+
+
+def _inside(start: int, length: int, n: int) -> int:
+    """The start of an interval of `length`, moved so that it lies in 0 … n."""
+    return min(max(0, start), n - length)
+
+
+def _overlap(block: slice, wanted: slice) -> tuple[slice, slice]:
+    """The common part of a block and a wanted interval, relative to the start of each."""
+    start, stop = max(block.start, wanted.start), min(block.stop, wanted.stop)
+    return slice(start - block.start, stop - block.start), slice(start - wanted.start, stop - wanted.start)
+
+
+def _cuts(n: int, start: float, stop: float, side: int) -> list[tuple[slice, tuple[float, float]]]:
+    """Divide n output pixels over start … stop into equal runs of at most `side` picture pixels."""
+    count = min(n, max(1, -int(-(stop - start) // side)))
+    edges = [n * i // count for i in range(count + 1)]
+    step = (stop - start) / n
+    ends = [start + edge * step for edge in edges[:-1]] + [stop]
+    return [(slice(edges[i], edges[i + 1]), (ends[i], ends[i + 1])) for i in range(count)]

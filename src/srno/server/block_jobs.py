@@ -1,0 +1,110 @@
+"""Jobs that lift pictures: blocks and sample windows that tiles wait for, each computed once, small pictures first."""
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeAlias, TypeVar
+
+from srno.field.blocks import SAMPLE_BATCH, SAMPLE_MARGIN, SAMPLE_SIDE, BlockField, Place
+from srno.field.field import Region
+from srno.operator.encoder import live_channels, radius
+from srno.progress import Progress
+from srno.server.opened import BLEED_BYTES_PER_PIXEL, Opened
+from srno.server.rates import Rates
+from srno.server.store import Store
+from srno.server.workers import Priority, Shared, Task, Worker
+
+Result = TypeVar("Result")
+Needs: TypeAlias = dict[Hashable, Callable[[], Task[Any]]]
+"""Jobs that something waits for, by their keys, and how to submit each."""
+
+RENDER, ENCODE = 0, 1
+"""Second part of a priority: a tile whose blocks are known is finished before further blocks are encoded."""
+LAST: Priority = (99, 0)
+"""Of work that no view waits for."""
+SMALL_PICTURE_BITS = 20
+"""Pictures of up to 2^20 pixels are served before all larger ones, and so on for every power of two."""
+
+
+def priority(opened: Opened, kind: int) -> Priority:
+    """Small pictures never wait for large ones."""
+    return max(0, opened.pixels.bit_length() - SMALL_PICTURE_BITS), kind
+
+
+class BlockJobs:
+    """Jobs that encode parts of pictures. They are shared by the tiles that need them, and dropped without one."""
+
+    def __init__(self, worker: Worker, store: Store, rates: Rates) -> None:
+        self._worker, self._store, self._rates = worker, store, rates
+        self._shared = Shared()
+        self._lock = threading.Lock()
+        self._settling: set[Hashable] = set()
+
+    def needs(self, opened: Opened, field: BlockField, region: Region, version: int) -> Needs:
+        """Sample windows and blocks that a tile needs and that are not known yet."""
+        order = priority(opened, ENCODE)
+        needs: Needs = {}
+        if field.version < version:
+            needs[*field.key, "samples", version] = lambda: self._worker.submit(
+                lambda progress: self._sample(field, version, progress), order
+            )
+        for place in field.missing(region):
+            needs[*field.key, place] = lambda place=place: self._worker.submit(
+                lambda progress: self._encode(opened, field, place, progress), order
+            )
+        return needs
+
+    def after(self, needs: Needs, submit: Callable[[Sequence[Task[Any]]], Task[Result]]) -> Task[Result]:
+        """Submit a job after the jobs that it needs; those run until no job needs them any more."""
+        joined: list[Hashable] = []
+        try:
+            jobs: list[Task[Any]] = []
+            for name, start in needs.items():
+                jobs.append(self._shared.join(name, start))
+                joined.append(name)
+            job = submit(jobs)
+        except BaseException:
+            self._leave(joined)
+            raise
+        job.future.add_done_callback(lambda _: self._leave(joined))
+        return job
+
+    def settle(self, field: BlockField) -> None:
+        """Encode the remaining sample windows, a batch at a time, while there is nothing else to do."""
+        with self._lock:
+            if field.version >= field.versions or field.key in self._settling:
+                return
+            self._settling.add(field.key)
+        job = self._worker.submit(lambda _: self._refine(field), LAST)
+
+        def go_on(done: Future[None]) -> None:
+            with self._lock:
+                self._settling.discard(field.key)
+            if not done.cancelled() and done.exception() is None:
+                self.settle(field)
+
+        job.future.add_done_callback(go_on)
+
+    def _leave(self, names: Sequence[Hashable]) -> None:
+        for name in names:
+            self._shared.leave(name)
+
+    def _encode(self, opened: Opened, field: BlockField, place: Place, progress: Progress) -> None:
+        progress(0.0)  # stops a job that nothing needs any more
+        outer = (field.side + 2 * radius(field.model.encoder)) ** 2
+        fill = 0 if opened.is_filled else BLEED_BYTES_PER_PIXEL * opened.pixels
+        self._store.check(fill, f"{opened.name}, which has transparent pixels,")
+        with self._store.reserve(4 * live_channels(field.model.encoder) * outer + fill, "a block", strict=False):
+            opened.part(slice(0, 1), slice(0, 1))  # fills in transparent pixels, which is not part of the rate
+            with self._rates.measure(str(field.key[-1]), "encode", field.side**2):
+                field.encode(place)
+
+    def _sample(self, field: BlockField, version: int, progress: Progress) -> None:
+        while field.version < version:
+            progress(0.0)
+            self._refine(field)
+
+    def _refine(self, field: BlockField) -> None:
+        outer = SAMPLE_BATCH * (SAMPLE_SIDE + 2 * SAMPLE_MARGIN) ** 2
+        with self._store.reserve(4 * live_channels(field.model.encoder) * outer, "samples", strict=False):
+            field.refine()

@@ -1,0 +1,52 @@
+// Several pictures, one after the other: those that were dropped together, and those opened before.
+
+const $ = (id) => document.getElementById(id);
+
+export class Queue {
+  /** `onShow(entry)` is called when another picture is chosen. */
+  constructor(onShow) {
+    Object.assign(this, { entries: [], index: -1, onShow });
+    $("queue-back").addEventListener("click", () => this.step(-1));
+    $("queue-next").addEventListener("click", () => this.step(1));
+  }
+
+  /** Add files after the current one and return the first. An entry is a file and, later, its key in the address. */
+  add(files) {
+    const added = files.map((file) => ({ file }));
+    this.entries.splice(this.index + 1, 0, ...added);
+    return added[0];
+  }
+
+  /** Remove a picture that cannot be opened. */
+  remove(entry) {
+    const place = this.entries.indexOf(entry);
+    if (place < 0) return;
+    this.entries.splice(place, 1);
+    if (place <= this.index) this.index -= 1;
+    this.show();
+  }
+
+  /** Make an entry the current one. */
+  select(entry) {
+    if (!this.entries.includes(entry)) this.entries.splice(this.index + 1, 0, entry);
+    this.index = this.entries.indexOf(entry);
+    this.show();
+  }
+
+  find(key) {
+    return this.entries.find((entry) => entry.key && entry.key === key);
+  }
+
+  step(by) {
+    const entry = this.entries[this.index + by];
+    if (entry) this.onShow(entry);
+  }
+
+  show() {
+    const { index, entries } = this;
+    $("queue").hidden = entries.length < 2 || index < 0;
+    $("queue-place").textContent = `${index + 1} / ${entries.length}`;
+    $("queue-back").disabled = index <= 0;
+    $("queue-next").disabled = index >= entries.length - 1;
+  }
+}
