@@ -198,6 +198,7 @@ def test_json_is_one_object_per_picture_and_nothing_else(here: Path, capsys: Cap
         "scale": [1.5, 1.5],
         "model": "tiny.safetensors",
     }
+    assert (first["precision"], first["integral"]) == ("fp32", "exact")
     assert first["seconds"] > 0
     assert first["peak_mb"] > 0
     assert (second["status"], second["input"]) == ("failed", "bad.png")
@@ -213,7 +214,8 @@ def test_verbose_prints_sizes_before_results(here: Path, capsys: Capture):
     assert lines[0] == "2 pictures, 0.0 megapixels to make"
     assert lines[1] == "model tiny.safetensors on cpu"
     assert lines[2] == "a.png 8×6 → a_8.333x.png 67×50"
-    assert lines[3].startswith("a_8.333x.png written in ")
+    written = next(line for line in lines if line.startswith("a_8.333x.png written in "))
+    assert ", fp32 products, integral exact, " in written
     assert lines[-1] == "2 written"
 
 

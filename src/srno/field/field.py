@@ -101,7 +101,7 @@ class Field:
     @torch.no_grad()
     def integrate(self, size: tuple[int, int], *, integral: Integral = "auto", cell_clip: bool = True) -> Integrals:
         """Return the layers with the integrals of the whole picture at the scale of `size` (height, width)."""
-        return self._integrate(whole_picture(self.size, _pair(size)), _points(integral), cell_clip)
+        return self._integrate(whole_picture(self.size, _pair(size)), integral, cell_clip)
 
     def __call__(self, coords: Tensor, cell: Tensor, *, integral: Integral = "auto") -> Tensor:
         """RGB (..., 3) at coords (..., 2) in [-1, 1] as (y, x), differentiable with respect to them.
@@ -114,7 +114,7 @@ class Field:
             y, x = (float(side) for side in cell)
             whole = whole_picture(self.size, (max(1, round(self.size[0] * 2 / y)), max(1, round(self.size[1] * 2 / x))))
             with torch.no_grad():
-                layers = self._integrate(replace(whole, cell_override=(y, x)), _points(integral), clip=False)
+                layers = self._integrate(replace(whole, cell_override=(y, x)), integral, clip=False)
         rgb = self.model.at_points(self._batched_features(), self.image, points, cells, layers)
         return rgb.reshape(*coords.shape[:-1], 3)
 
@@ -131,10 +131,10 @@ class Field:
 
     def _known_integrals(self, sampling: Sampling, integral: Integral, clip: bool) -> Integrals | None:
         """Return the integrals to render with; None if the render computes them itself, on its own grid."""
-        whole, points = sampling.whole, _points(integral)
-        if whole is sampling and (points is None or points >= sampling.size[0] * sampling.size[1]):
+        whole = sampling.whole
+        if whole is sampling and integral_points(integral, whole.size) is None:
             return self._integrals.get(self._key(whole, None, clip))
-        return self._integrate(whole, points, clip)
+        return self._integrate(whole, integral, clip)
 
     def _render(
         self, sampling: Sampling, plan: Plan, known: Integrals | None, cell_clip: bool, advance: Advance
@@ -162,11 +162,11 @@ class Field:
     def _key(self, whole: Sampling, points: int | None, clip: bool) -> tuple[object, ...]:
         return whole.size, whole.cell_override, points, clip
 
-    def _integrate(self, whole: Sampling, points: int | None, clip: bool) -> Integrals:
-        """Return the integrals of a whole picture from `points` of its pixels, or from all if None."""
+    def _integrate(self, whole: Sampling, integral: Integral, clip: bool) -> Integrals:
+        """Return the integrals of a whole picture."""
         if not self.model.kernel_layers():
             return ()
-        points = None if points is None or points >= whole.size[0] * whole.size[1] else points
+        points = integral_points(integral, whole.size)
         make = self._integrate_exactly if points is None else self._integrate_points
         return self._integrals(self._key(whole, points, clip), lambda: make(whole, points or 0, clip))
 
@@ -232,15 +232,14 @@ def _pair(size: Any) -> tuple[int, int]:
     return height, width
 
 
-def _points(integral: Integral) -> int | None:
-    """Return the number of points, None for all pixels."""
+def integral_points(integral: Integral, size: tuple[int, int]) -> int | None:
+    """Return the number of pixels of an output of `size` that the integral is estimated from; None for all."""
     if integral == "exact":
         return None
-    if integral == "auto":
-        return AUTO_INTEGRAL_POINTS
-    if isinstance(integral, bool) or not isinstance(integral, int) or integral < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+    points = AUTO_INTEGRAL_POINTS if integral == "auto" else integral
+    if isinstance(points, bool) or not isinstance(points, int) or points < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SRNOError(f"integral {integral!r}: choose auto, exact or a number of points such as 16384")
-    return integral
+    return points if points < size[0] * size[1] else None
 
 
 def low_discrepancy(n: int, size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:

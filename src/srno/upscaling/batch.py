@@ -2,10 +2,10 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
+from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 
 from srno.errors import SRNOError
 from srno.imaging.formats import CAPABILITIES, Format, check_limits
@@ -14,13 +14,18 @@ from srno.imaging.picture import Picture
 from srno.imaging.read import read
 from srno.imaging.write import Written, opened, write
 from srno.upscaling.animation import enlarge_frames, total_pixels
-from srno.upscaling.enlarge import enlarge_picture
+from srno.upscaling.enlarge import enlarge_picture, uses_operator
 from srno.upscaling.jobs import BatchPlan, Job
+from srno.upscaling.overlap import overlapped
 from srno.upscaling.sizes import Request, Size, Target
 from srno.upscaling.upscaler import Upscaler
 
 Status: TypeAlias = Literal["written", "skipped", "failed"]
 Frames: TypeAlias = Literal["all", "first"]
+Result = TypeVar("Result")
+
+LARGEST_OVERLAP_PIXELS = 16_000_000
+"""Larger pictures are read and written alone: they would take memory and, after Ctrl-C, seconds to finish."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +56,12 @@ class Outcome:
     frames: int | None = None
     """Frames or pages of the result; None if it is one picture."""
     model: str | None = None
+    precision: str | None = None
+    """Precision of the products; None if the operator was not needed."""
+    integral: int | str | None = None
+    """Points of the kernel integral, or exact; None if the operator was not needed."""
     seconds: float | None = None
+    """Time spent on this picture: reading, computing and writing."""
     peak_mb: float | None = None
     """Peak memory of the process so far."""
     notes: tuple[str, ...] = ()
@@ -70,25 +80,71 @@ class BatchProgress(Protocol):
 
 
 def run(plan: BatchPlan, settings: BatchSettings, progress: BatchProgress) -> Iterator[Outcome]:
-    """Process the jobs of a batch and yield the outcome of each."""
+    """Process the jobs of a batch and yield the outcome of each, in order."""
     for job in plan.skipped:
         outcome = Outcome(input=job.source.name, output=str(job.output), status="skipped")
         progress.end(job, outcome)
         yield outcome
-    for job in plan.jobs:
-        try:
-            outcome = _do(job, settings, progress)
-        except BrokenPipeError:  # standard output is closed
-            raise
-        except SRNOError as error:
-            outcome = _failed(job, str(error))
-        except Exception as error:  # no error of one picture may stop the others
-            outcome = _failed(job, f"{type(error).__name__}: {error}")
+
+    def enlarge(job: Job, loaded: "_Loaded | Outcome") -> Callable[[], Outcome]:
+        if isinstance(loaded, Outcome):
+            return lambda: loaded
+        enlarged = _attempt(job, lambda: _enlarge(job, loaded, settings, progress))
+        if isinstance(enlarged, Outcome):
+            return lambda: enlarged
+        return lambda: _attempt(job, lambda: _finish(job, loaded, enlarged, settings))
+
+    def load(job: Job) -> "_Loaded | Outcome":
+        return _attempt(job, lambda: _load(job, settings))
+
+    for job, outcome in overlapped(plan.jobs, load, enlarge, _is_small):
         progress.end(job, outcome)
         yield outcome
 
 
-def _do(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
+def _attempt(job: Job, step: Callable[[], Result]) -> Result | Outcome:
+    """The result of a step, or the outcome of a job that fails: it must not stop the others."""
+    try:
+        return step()
+    except BrokenPipeError:  # standard output is closed
+        raise
+    except SRNOError as error:
+        return _failed(job, str(error))
+    except Exception as error:
+        return _failed(job, f"{type(error).__name__}: {error}")
+
+
+def _is_small(job: Job) -> bool:
+    """Whether a job may overlap with its neighbours: its samples and its result are held longer."""
+    target = job.target
+    return (
+        target is not None
+        and job.frames == 1
+        and max(target.source[0] * target.source[1], target.whole[0] * target.whole[1]) <= LARGEST_OVERLAP_PIXELS
+    )
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A job whose picture has been read."""
+
+    picture: Picture
+    sequence: FrameSequence | None
+    target: Target
+    format: Format
+    bits: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Enlarged:
+    """A job that is computed: what is left to write, or what was written already."""
+
+    result: Picture | Written
+    seconds: float
+
+
+def _load(job: Job, settings: BatchSettings) -> _Loaded:
     start = time.perf_counter()
     sequence = _open_sequence(job, settings)
     picture = read(_content(job), name=job.source.name) if sequence is None else sequence.first
@@ -97,17 +153,32 @@ def _do(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
         raise SRNOError("its header is inconsistent")
     bits = settings.bits or picture.bits
     check_limits(job.format, *target.size, picture.channels, bits)
+    return _Loaded(picture, sequence, target, job.format, bits, time.perf_counter() - start)
+
+
+def _enlarge(job: Job, loaded: _Loaded, settings: BatchSettings, progress: BatchProgress) -> _Enlarged:
+    start = time.perf_counter()
     if job.output is not None:
         _make_folder(job.output.parent)
-    progress.begin(job, target)
-    if _stays_the_same(job, picture, sequence, target, settings):
-        written = _copy(job)
-    elif sequence is not None:
-        written = _write_sequence(job, job.format, sequence, settings, progress)
+    progress.begin(job, loaded.target)
+    if _stays_the_same(job, loaded.picture, loaded.sequence, loaded.target, settings):
+        result = _copy(job)
+    elif loaded.sequence is not None:
+        result = _write_sequence(job, loaded.format, loaded.sequence, settings, progress)
     else:
-        large = enlarge_picture(picture, target, settings.upscaler, bits, progress.advance)
-        written = write(large, _output(job), format=job.format, quality=settings.quality, metadata=settings.metadata)
+        result = enlarge_picture(loaded.picture, loaded.target, settings.upscaler, loaded.bits, progress.advance)
+    return _Enlarged(result, time.perf_counter() - start)
+
+
+def _finish(job: Job, loaded: _Loaded, enlarged: _Enlarged, settings: BatchSettings) -> Outcome:
+    start = time.perf_counter()
+    picture, target, written = loaded.picture, loaded.target, enlarged.result
+    if isinstance(written, Picture):
+        written = write(
+            written, _output(job), format=loaded.format, quality=settings.quality, metadata=settings.metadata
+        )
         written = Written((*picture.notes, *written.notes))
+    upscaler, used = settings.upscaler, uses_operator(target)
     return Outcome(
         input=job.source.name,
         output=str(job.output or "-"),
@@ -115,11 +186,13 @@ def _do(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
         input_size=picture.size,
         output_size=target.size,
         scale=target.scale,
-        frames=None if sequence is None else sequence.count,
-        model=settings.upscaler.name,
-        seconds=round(time.perf_counter() - start, 3),
+        frames=None if loaded.sequence is None else loaded.sequence.count,
+        model=upscaler.name,
+        precision=upscaler.product_precision if used else None,
+        integral=upscaler.integral_of((target.whole[1], target.whole[0])) if used else None,
+        seconds=round(loaded.seconds + enlarged.seconds + time.perf_counter() - start, 3),
         peak_mb=peak_mb(),
-        notes=(*_notes(job, settings, target, picture, sequence), *written.notes),
+        notes=(*_notes(job, settings, target, picture, loaded.sequence), *written.notes),
     )
 
 

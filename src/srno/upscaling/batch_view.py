@@ -23,8 +23,10 @@ class BatchView:
         self.plan, self.verbose = plan, verbose
         self.single = len(plan.jobs) == 1
         self.pixels = sum(_pixels(job) for job in plan.jobs)
-        self.done = self.weight = 0
-        """Pixels that are finished, and those of the current picture."""
+        self.done = 0
+        """Pixels of the pictures that are finished, or computed and waiting to be written."""
+        self.job: Job | None = None
+        """The picture that is being computed."""
         self.title = ""
         self.counts = Counter[str]()
         self.overall: TaskID | None = None
@@ -49,7 +51,8 @@ class BatchView:
         if self.verbose or (self.view.live and self.single):
             output = job.output or "standard output"
             self.print(f"{job.source.name} {_size(target.source)} → {output} {_size(target.size)}")
-        self.weight = _pixels(job)
+        self._leave_current()
+        self.job = job
         self.title = f"{job.source.relative.name} → {_size(target.size)}"
         self.current = self.view.add(self.title)
 
@@ -58,20 +61,24 @@ class BatchView:
         if self.current is not None:
             # Compressing a large file takes a while.
             self.view.update(self.current, share, text=self.title + (", writing" if share >= 1 else ""))
-        if self.overall is not None:
-            self.view.update(self.overall, self.done + share * self.weight)
+        if self.overall is not None and self.job is not None:
+            self.view.update(self.overall, self.done + share * _pixels(self.job))
 
     def end(self, job: Job, outcome: Outcome) -> None:
         """Show that a picture is written, skipped or failed."""
         self.counts[outcome.status] += 1
-        if self.current is not None:
-            self.view.remove(self.current)
-            self.current = None
-        if outcome.status != "skipped":
-            self.done += _pixels(job)
+        if job is self.job:
+            self._leave_current()
         if self.overall is not None:
             self.view.update(self.overall, self.done, text=self._tally())
         self._report(outcome)
+
+    def _leave_current(self) -> None:
+        """Remove the bar of the current picture, whose result may still be written while the next is computed."""
+        if self.current is not None:
+            self.view.remove(self.current)
+        self.done += 0 if self.job is None else _pixels(self.job)
+        self.job = self.current = None
 
     def print(self, text: str) -> None:
         """Print a line above the bars."""
@@ -81,10 +88,17 @@ class BatchView:
         for line in (*outcome.notes, *((outcome.error,) if outcome.error else ())):
             self.print(f"srno: {outcome.input}: {line}")
         if outcome.status == "written" and (self.verbose or (self.view.live and self.single)):
-            memory = f", {outcome.peak_mb:,.0f} MB at most" if self.verbose and outcome.peak_mb else ""
-            self.print(f"{outcome.output} written in {outcome.seconds:.1f} s{memory}")
+            self.print(f"{outcome.output} written in {outcome.seconds:.1f} s{self._details(outcome)}")
         elif outcome.status == "skipped" and self.verbose:
             self.print(f"{outcome.output} exists already")
+
+    def _details(self, outcome: Outcome) -> str:
+        if not self.verbose:
+            return ""
+        points = f"{outcome.integral:,} points" if isinstance(outcome.integral, int) else outcome.integral
+        method = f", {outcome.precision} products, integral from {points}" if outcome.precision else ""
+        memory = f", {outcome.peak_mb:,.0f} MB at most" if outcome.peak_mb else ""
+        return method.replace("from exact", "exact") + memory
 
     def _print_plan(self) -> None:
         left_out = self.plan.left_out

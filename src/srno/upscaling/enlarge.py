@@ -39,7 +39,7 @@ def enlarge(
     """
     if target.whole != target.source:
         _check_memory(target, upscaler, colour.shape[2] + (alpha is not None), np.dtype(dtype))
-    if target.whole == target.source or target.source == (1, 1):
+    if _only_copied(target):
         if progress is not None:
             progress(1.0)
         return _copied(colour, target, dtype), None if alpha is None else _copied(alpha, target, dtype)
@@ -144,6 +144,16 @@ def _reduced(values: Floats, size: Size) -> Floats:
     height, width = values.shape[:2]
     smaller = min(height, size[1]), min(width, size[0])
     return values if smaller == (height, width) else matlab_bicubic_float(values, smaller)
+
+
+def uses_operator(target: Target) -> bool:
+    """Whether the operator is evaluated: samples are not just copied or reduced."""
+    return not _only_copied(target) and not _only_reduced(target)
+
+
+def _only_copied(target: Target) -> bool:
+    """Whether the size stays, or there is one pixel."""
+    return target.whole == target.source or target.source == (1, 1)
 
 
 def _only_reduced(target: Target) -> bool:

@@ -110,6 +110,20 @@ class Upscaler:
         return int(self.integral)
 
     @property
+    def product_precision(self) -> str:
+        """The precision that the products have: `auto` is resolved."""
+        import torch
+
+        names = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.float64: "fp64"}
+        return names[next(self.operator.parameters()).dtype]
+
+    def integral_of(self, size: tuple[int, int]) -> int | str:
+        """The number of points that a picture of this size is integrated from, or `exact`."""
+        from srno.field.field import integral_points
+
+        return integral_points(self.points, size) or "exact"
+
+    @property
     def name(self) -> str:
         """The model's name for reports: the name of a shipped model, or the path of a file."""
         from srno.checkpoints.catalogue import find
