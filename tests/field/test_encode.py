@@ -1,4 +1,4 @@
-"""Encoding in strips, with progress."""
+"""Encoding in tiles, with progress."""
 
 import pytest
 import torch
@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from srno.config import EDSRConfig, RDNConfig
 from srno.field.encode import encode
-from srno.operator.encoder import make_encoder
+from srno.field.plan import encoder_tile
+from srno.operator.encoder import live_channels, make_encoder, radius
 
 ENCODERS = {
     "edsr": make_encoder(EDSRConfig(channels=4, blocks=2)),
@@ -16,12 +17,38 @@ ENCODERS = {
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(1, 40), st.integers(1, 40), st.sampled_from(sorted(ENCODERS)))
-def test_progress_rises_to_one_and_does_not_change_the_features(rows: int, height: int, name: str):
-    encoder, image, shares = ENCODERS[name], torch.rand(1, 3, height, 5), list[float]()
+@given(st.tuples(st.integers(1, 40), st.integers(1, 40)), st.tuples(st.integers(1, 40), st.integers(1, 40)))
+def test_any_tile_gives_the_features_of_the_whole_picture(size: tuple[int, int], tile: tuple[int, int]):
+    image = torch.rand(1, 3, *size)
+    for encoder in ENCODERS.values():
+        with torch.no_grad():
+            whole = encoder(image)[0].permute(1, 2, 0)
+            assert torch.allclose(encode(encoder, image, tile), whole, atol=1e-5)
+
+
+@given(st.integers(1, 20000), st.integers(1, 20000), st.integers(22, 34))
+def test_the_tile_fits_the_budget_and_its_halo_is_small(height: int, width: int, log_budget: int):
+    encoder = ENCODERS["edsr"]
+    halo, budget = radius(encoder), 1 << log_budget
+    rows, columns = encoder_tile(encoder, (height, width), budget)
+    assert 1 <= rows <= height
+    assert 1 <= columns <= width
+    outer = min(height, rows + 2 * halo) * min(width, columns + 2 * halo)
+    pixels = budget // (4 * live_channels(encoder))
+    smallest = max(halo, 16)
+    assert outer <= pixels or (rows <= smallest and columns <= smallest)
+    square = pixels**0.5 - 2 * halo
+    if square > smallest:  # no worse than a square tile, up to rounding to whole tiles
+        assert outer / (rows * columns) <= 1.1 * pixels / square**2
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 40), st.sampled_from(sorted(ENCODERS)))
+def test_progress_rises_to_one_and_does_not_change_the_features(rows: int, columns: int, height: int, name: str):
+    encoder, image, shares, tile = ENCODERS[name], torch.rand(1, 3, height, 9), list[float](), (rows, columns)
     with torch.no_grad():
-        with_progress = encode(encoder, image, rows, shares.append)
-        assert torch.equal(with_progress, encode(encoder, image, rows))
+        with_progress = encode(encoder, image, tile, shares.append)
+        assert torch.equal(with_progress, encode(encoder, image, tile))
     assert shares == sorted(shares)
     assert 0 < shares[0] < 0.5
     assert shares[-1] == 1
@@ -35,4 +62,4 @@ def test_progress_can_cancel():
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        encode(ENCODERS["edsr"], torch.rand(1, 3, 9, 9), 9, stop)
+        encode(ENCODERS["edsr"], torch.rand(1, 3, 9, 9), (9, 9), stop)

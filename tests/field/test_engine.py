@@ -103,17 +103,6 @@ def test_rivals_in_chunks_equal_the_textbook(preset: str):
     assert largest(whole, lift(model, image, memory=1 << 20).render(size, cell_clip=False)) < PLAN_TOLERANCE
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(1, 40), st.integers(1, 40), st.sampled_from(["rdn", "two layers"]))
-def test_encoder_strips_have_exact_halos(rows: int, height: int, variant: str):
-    from srno.field.encode import encode
-
-    model = random_model(VARIANTS[variant], seed=5, dtype=torch.float32)
-    image = picture(height, 7)
-    with torch.no_grad():
-        assert largest(encode(model.encoder, image, rows), encode(model.encoder, image, height)) < 1e-5
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_a_window_equals_the_crop_of_the_whole_picture(data: st.DataObject):

@@ -282,7 +282,7 @@ class BlockField:
         outer = [slice(max(0, s.start - halo), min(n, s.stop + halo)) for s, n in zip(wanted, self.size, strict=True)]
         image = self._image(*outer).to(next(self.model.parameters()).dtype)
         y, x = (slice(s.start - o.start, s.stop - o.start) for s, o in zip(wanted, outer, strict=True))
-        return encode(self.model.encoder, image, image.shape[-2])[y, x].clone()
+        return encode(self.model.encoder, image, (image.shape[-2], image.shape[-1]))[y, x].clone()
 
     # Sample windows
 

@@ -1,7 +1,8 @@
-"""Features of a picture, computed in strips if the whole picture needs too much memory."""
+"""Features of a picture, computed in tiles if the whole picture needs too much memory."""
 
 import copy
 from collections.abc import Callable
+from itertools import pairwise, product
 
 import torch
 from torch import Tensor, nn
@@ -9,25 +10,39 @@ from torch import Tensor, nn
 from srno.operator.encoder import radius
 
 
-def encode(encoder: nn.Module, image: Tensor, rows: int, progress: Callable[[float], None] | None = None) -> Tensor:
-    """image (1, 3, h, w) → features (h, w, C), in strips of `rows` with exact halos.
+def encode(
+    encoder: nn.Module, image: Tensor, tile: tuple[int, int], progress: Callable[[float], None] | None = None
+) -> Tensor:
+    """image (1, 3, h, w) → features (h, w, C), in tiles of (rows, columns) with exact halos.
 
-    A strip includes the encoder's radius beyond each edge, so that its features are those of the whole picture.
+    A tile includes the encoder's radius beyond each edge, so that its features are those of the whole picture.
     """
     halo = radius(encoder)
     height, width = image.shape[-2:]
     image = image.contiguous(memory_format=torch.channels_last)
-    features = image.new_empty(0)
-    strips = [(top, min(top + rows, height)) for top in range(0, height, rows)]
-    extended = [(max(0, top - halo), min(height, bottom + halo)) for top, bottom in strips]
+    tiles = list(product(_spans(height, tile[0], halo), _spans(width, tile[1], halo)))
     if progress is not None:
-        encoder = _with_progress(encoder, width * sum(last - first for first, last in extended), progress)
-    for (top, bottom), (first, last) in zip(strips, extended, strict=True):
-        strip: Tensor = encoder(image[:, :, first:last])[0, :, top - first : bottom - first].permute(1, 2, 0)
-        if top == 0:
-            features = strip.new_empty(height, width, strip.shape[-1])
-        features[top:bottom] = strip
+        encoder = _with_progress(encoder, sum(_length(y[1]) * _length(x[1]) for y, x in tiles), progress)
+    features = image.new_empty(0)
+    for (rows, outer_rows), (columns, outer_columns) in tiles:
+        inner = slice(rows.start - outer_rows.start, rows.stop - outer_rows.start)
+        across = slice(columns.start - outer_columns.start, columns.stop - outer_columns.start)
+        part: Tensor = encoder(image[:, :, outer_rows, outer_columns])[0, :, inner, across].permute(1, 2, 0)
+        if not features.numel():
+            features = part.new_empty(height, width, part.shape[-1])
+        features[rows, columns] = part
     return features
+
+
+def _spans(side: int, length: int, halo: int) -> list[tuple[slice, slice]]:
+    """Cut a side into equal spans of at most `length`, each with the same span and its halo."""
+    count = -(-side // length)
+    edges = [side * i // count for i in range(count + 1)]
+    return [(slice(low, high), slice(max(0, low - halo), min(side, high + halo))) for low, high in pairwise(edges)]
+
+
+def _length(span: slice) -> int:
+    return span.stop - span.start
 
 
 def _with_progress(encoder: nn.Module, pixels: int, progress: Callable[[float], None]) -> nn.Module:

@@ -6,6 +6,7 @@ from itertools import product
 from torch import Tensor
 
 from srno.field.field import Integral, lift
+from srno.machine import default_budget
 from srno.operator.model import Model
 from srno.progress import Progress, between, part_of
 
@@ -62,6 +63,8 @@ def render_ensemble(
     progress: Progress | None = None,
 ) -> Tensor:
     """Average eight renders of a picture (3, h, w) in [-1, 1] at `size` = (height, width): (3, height, width)."""
+    # One budget for all, or the free memory of each moment would give eight different plans.
+    memory = default_budget(next(model.parameters()).device) if memory is None else memory
     total: Tensor | None = None
     for i, symmetry in enumerate(SYMMETRIES):
         rendered = render_once(

@@ -12,7 +12,7 @@ from torch import Tensor
 from srno.errors import SRNOError
 from srno.field.encode import encode
 from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points
-from srno.field.plan import Plan, encoder_rows, plan_render
+from srno.field.plan import SMALLEST_TILE, Plan, encoder_tile, plan_render
 from srno.machine import default_budget, out_of_memory, parse_memory
 from srno.once import Once
 from srno.operator.model import Model
@@ -202,8 +202,8 @@ def lift(model: Model, image: Tensor, *, memory: int | str | None = None, progre
     image = image.to(device=weight.device, dtype=torch.promote_types(weight.dtype, torch.float32))
     bytes_given = None if memory is None else parse_memory(memory)
     budget = int(ENCODER_BUDGET_SHARE * (bytes_given or default_budget(image.device)))
-    rows = encoder_rows(model.encoder, (image.shape[-2], image.shape[-1]), budget)
-    features = _retry_fewer_rows(rows, lambda count: encode(model.encoder, image.to(weight.dtype), count, progress))
+    tile = encoder_tile(model.encoder, (image.shape[-2], image.shape[-1]), budget)
+    features = _retry_smaller_tiles(tile, lambda tile: encode(model.encoder, image.to(weight.dtype), tile, progress))
     return Field(model, image, features, bytes_given)
 
 
@@ -278,11 +278,13 @@ def _retry_in_smaller_pieces(plan: Plan, attempt: Callable[[Plan], Result]) -> R
             plan = plan.halved()
 
 
-def _retry_fewer_rows(rows: int, attempt: Callable[[int], Result]) -> Result:
+def _retry_smaller_tiles(tile: tuple[int, int], attempt: Callable[[tuple[int, int]], Result]) -> Result:
+    """Call `attempt`; if memory runs out, retry with half of the longer side."""
     while True:
         try:
-            return attempt(rows)
+            return attempt(tile)
         except (RuntimeError, MemoryError) as error:
-            if not out_of_memory(error) or rows <= 16:
+            if not out_of_memory(error) or max(tile) <= SMALLEST_TILE:
                 raise
-            rows //= 2
+            rows, columns = tile
+            tile = (rows // 2, columns) if rows > columns else (rows, columns // 2)

@@ -17,6 +17,8 @@ CHUNK_VALUES = {"cpu": 1 << 20}
 """Values of z per chunk: few enough for the caches of a CPU, enough to occupy a GPU."""
 GPU_CHUNK_VALUES = 1 << 25
 SMALLEST_CHUNK = 64
+SMALLEST_TILE = 16
+"""Pixels along a side of a tile of the encoder."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,19 @@ def plan_render(footprint: Footprint, sampling: Sampling, budget: int, device: t
     return Plan(chunk, strip, keep)
 
 
-def encoder_rows(encoder: nn.Module, lr: tuple[int, int], budget: int) -> int:
-    """Rows of the picture to encode at once within `budget` bytes."""
-    halo, per_row = radius(encoder), BYTES_PER_VALUE * live_channels(encoder) * lr[1]
-    rows = budget // per_row - 2 * halo
-    return lr[0] if rows >= lr[0] else max(rows, halo, 16)
+def encoder_tile(encoder: nn.Module, lr: tuple[int, int], budget: int) -> tuple[int, int]:
+    """Rows and columns of the picture to encode at once within `budget` bytes: the tile with the least halo."""
+    halo, pixels = radius(encoder), budget // (BYTES_PER_VALUE * live_channels(encoder))
+    height, width = lr
+    smallest = max(halo, SMALLEST_TILE)
+    best, least = (min(height, smallest), min(width, smallest)), float("inf")
+    for count in range(1, max(2, width // smallest + 1)):
+        columns = -(-width // count)
+        outer = min(width, columns + 2 * halo)
+        rows = min(height, pixels // outer) if pixels // outer >= height else pixels // outer - 2 * halo
+        if rows < min(height, smallest):
+            continue
+        cost = outer * min(height, rows + 2 * halo) / (columns * rows)
+        if cost < least:
+            best, least = (rows, columns), cost
+    return best
