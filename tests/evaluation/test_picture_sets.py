@@ -1,5 +1,6 @@
 """Finding picture sets, skipping pictures, and making pairs."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,6 +76,26 @@ def test_pairs_follow_the_crop_rule_and_the_kernel(
     assert (truth == whole[: hr_size[0], : hr_size[1]]).all()
     resize = matlab_bicubic if lr == "matlab" or scale == "2" else pillow_bicubic
     assert (low == resize(truth, lr_size)).all()
+
+
+def test_jpeg_compresses_the_low_resolution_picture_alone(tmp_path: Path, write_picture: Write) -> None:
+    write_picture(tmp_path / "a.png", 48, 64, seed=3)
+    picture, scale = find_sets(tmp_path)[0].pictures[0], Scale(2, 2)
+    low, truth = load_pair(picture, scale, named_protocol("benchmark"))
+    errors: list[float] = []
+    for quality in (30, 60, 95):
+        protocol = named_protocol("benchmark", jpeg=quality)
+        compressed, same = load_pair(picture, scale, protocol)
+        assert (same == truth).all()
+        stream = io.BytesIO()
+        Image.fromarray(low).save(stream, "JPEG", quality=quality, subsampling=2)  # 2 is 4:2:0
+        assert (compressed == np.asarray(Image.open(stream))).all()
+        assert f"jpeg={quality}" in protocol.name
+        assert f"JPEG of quality {quality}" in str(protocol)
+        errors.append(float(np.abs(compressed.astype(float) - low).mean()))
+    assert errors[0] > errors[1] > errors[2] > 0
+    with pytest.raises(SRNOError, match="--jpeg 0"):
+        named_protocol("benchmark", jpeg=0)
 
 
 @pytest.mark.benchmark_sets("eval/Set14")

@@ -98,6 +98,7 @@ def test_two_different_protocols_never_have_the_same_description() -> None:
         {"lr": "matlab"},
         {"lr": "pillow"},
         {"lr": "ready"},
+        {"jpeg": 50},
         {"cell_clip": False},
         {"max_pixels": 1000},
     ]

@@ -1,6 +1,7 @@
 """The recipes are the published ones, number by number; `--recipe compact` is ours."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ from srno.checkpoints.build import create_model
 from srno.commands.train import train as command
 from srno.config import preset
 from srno.data.cache import Cache, CachedPicture
-from srno.data.degradation import DEGRADATIONS
+from srno.data.degradation import DEGRADATIONS, PhotoSettings
 from srno.errors import SRNOError
-from srno.training.config import TrainConfig, from_json, to_json
+from srno.training.config import PHOTO_SETTINGS, TrainConfig, from_json, to_json
 from srno.training.feed import hold_out, sample_config
 from srno.training.learner import Position
 from srno.training.optimisers import make_optimisers, set_rate
@@ -167,3 +168,13 @@ def test_a_config_of_another_version_is_read():
     raw: dict[str, Any] = json.loads(to_json(config)) | {"unknown_setting": "value"}
     del raw["workers"], raw["betas"], raw["validation"]
     assert from_json(json.dumps(raw)) == config
+
+
+def test_the_settings_of_photo_are_flags():
+    config = parse("--steps", "1", "--degradation", "photo", "--jpeg-min", "40", "--noise", "0")
+    settings = sample_config(config, config.stage_at(0)).photo
+    assert settings == PhotoSettings(jpeg_min=40, noise=0)
+    assert sample_config(parse("--steps", "1"), config.stage_at(0)).photo == PhotoSettings()
+    assert {entry.name for entry in fields(PhotoSettings)} == set(PHOTO_SETTINGS)
+    with pytest.raises(SRNOError, match="--blur 2 has no effect without --degradation photo"):
+        parse("--steps", "1", "--blur", "2")

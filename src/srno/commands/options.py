@@ -31,6 +31,8 @@ class ProtocolFlags:
     lr: LRSource | None = None
     """Low-resolution pictures: matlab, pillow, ready (LR_bicubic/X2 … beside HR), or standard, which is matlab at ×2 ×3
     ×4 and pillow elsewhere."""
+    jpeg: int | None = None
+    """Save the low-resolution pictures as JPEG of this quality (4:2:0) first, as most photographs are."""
     cell_clip: bool = True
     """Above ×4, keep the cell of ×4."""
     max_pixels: int | None = None
@@ -43,6 +45,7 @@ class ProtocolFlags:
             channel=self.channel,
             border=self.border,
             lr=self.lr,
+            jpeg=self.jpeg,
             cell_clip=self.cell_clip,
             max_pixels=self.max_pixels,
         )

@@ -4,6 +4,7 @@ Pictures are read with Pillow as 8-bit RGB (gray is expanded, alpha dropped); ar
 """
 
 import hashlib
+import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,12 +107,22 @@ def load_pair(picture: SetPicture, scale: Scale, protocol: Protocol) -> tuple[ND
     if ready is not None:
         lr = read_rgb(ready)
         height, width = scale.hr_size(_size(lr))
-        return lr, hr[:height, :width]
+        return compress(lr, protocol.jpeg), hr[:height, :width]
     lr_size = scale.lr_size(_size(hr))
     height, width = scale.hr_size(lr_size)
     truth = np.ascontiguousarray(hr[:height, :width])
     resize = matlab_bicubic if kernel == "matlab" else pillow_bicubic
-    return resize(truth, lr_size), truth
+    return compress(resize(truth, lr_size), protocol.jpeg), truth
+
+
+def compress(image: NDArray[np.uint8], quality: int | None) -> NDArray[np.uint8]:
+    """Save (h, w, 3) as JPEG of this quality with 4:2:0 and decode it; None leaves it as it is."""
+    if quality is None:
+        return image
+    stream = io.BytesIO()
+    Image.fromarray(image).save(stream, "JPEG", quality=quality, subsampling="4:2:0")
+    with Image.open(stream) as compressed:
+        return np.array(compressed)
 
 
 def centre_size(size: tuple[int, int], max_pixels: int | None) -> tuple[int, int]:

@@ -95,6 +95,8 @@ class Protocol:
     """PSNR over `y` of the difference or over `rgb`."""
     border: Border = Border()
     lr: LRSource = "standard"
+    jpeg: int | None = None
+    """JPEG quality with which the low-resolution picture is saved (4:2:0) before it is enlarged; None for none."""
     cell_clip: bool = True
     """Above ×4 the cell stays that of ×4."""
     max_pixels: int | None = None
@@ -104,6 +106,8 @@ class Protocol:
         for flag, value, known in (("channel", self.channel, Channel), ("lr", self.lr, LRSource)):
             if value not in get_args(known):
                 raise SRNOError(f"--{flag} {value!r} is not one of {', '.join(get_args(known))}")
+        if self.jpeg is not None and not 1 <= self.jpeg <= 100:
+            raise SRNOError(f"--jpeg {self.jpeg}: give a quality from 1 to 100")
         if self.max_pixels is not None and self.max_pixels < 1:
             raise SRNOError(f"--max-pixels {self.max_pixels}: give a positive number of pixels")
         if self.max_pixels is not None and self.lr == "ready":
@@ -129,6 +133,7 @@ class Protocol:
             f"border cut {border if self.border.scaled else self.border.extra} px",
             "clamped, not rounded",
             LR_DESCRIPTIONS[self.lr],
+            *(() if self.jpeg is None else (f"LR saved as JPEG of quality {self.jpeg}, 4:2:0",)),
             "cell clip above ×4" if self.cell_clip else "no cell clip",
             f"centre crop to {self.max_pixels} pixels" if self.max_pixels else "whole pictures",
         )
@@ -147,6 +152,7 @@ def named_protocol(
     channel: str | None = None,
     border: str | None = None,
     lr: str | None = None,
+    jpeg: int | None = None,
     cell_clip: bool | None = None,
     max_pixels: int | None = None,
 ) -> Protocol:
@@ -159,6 +165,7 @@ def named_protocol(
         channel=cast(Channel, channel or base.channel),
         border=Border.parse(border) if border else base.border,
         lr=cast(LRSource, lr or base.lr),
+        jpeg=jpeg,
         cell_clip=base.cell_clip if cell_clip is None else cell_clip,
         max_pixels=max_pixels,
     )

@@ -52,7 +52,19 @@ class TrainConfig:
     flat: float = 0.0
     """Share of crops filled with one colour, so that flat regions keep their colour up to the picture's edge."""
     degradation: str = "bicubic"
-    """How low-resolution patches are made."""
+    """How low-resolution patches are made: bicubic, or photo, with blur, noise and JPEG as photographs have them."""
+    jpeg_min: int = 30
+    """Of photo: lowest JPEG quality."""
+    jpeg_max: int = 98
+    """Of photo: highest JPEG quality."""
+    jpeg_share: float = 0.9
+    """Of photo: share of the samples that are compressed."""
+    jpeg_twice: float = 0.25
+    """Of photo: share of these that are compressed twice, with another grid and quality."""
+    blur: float = 0.7
+    """Of photo: largest standard deviation of a Gaussian blur, in LR pixels; half of the samples have none."""
+    noise: float = 6.0
+    """Of photo: largest standard deviation of the noise at white, in levels of 255; half of the samples have none."""
     allow_small: bool = False
     """Use pictures that are too small for the largest crop, at the scales that fit."""
     repeat: int = 20
@@ -140,6 +152,10 @@ class TrainConfig:
             raise SRNOError("--rate-per-epoch has no effect with --minutes; give --epochs, or --no-rate-per-epoch")
         if self.rate_per_epoch and self.steps is not None and len({stage.batch for stage in self.all_stages}) > 1:
             raise SRNOError("--rate-per-epoch with --steps needs one batch for all --stages; give --epochs instead")
+        for name in PHOTO_SETTINGS:
+            if self.degradation != "photo" and getattr(self, name) != getattr(TrainConfig, name):
+                flag = name.replace("_", "-")
+                raise SRNOError(f"--{flag} {getattr(self, name):g} has no effect without --degradation photo")
         if self.decay == "step" and self.constant:
             raise SRNOError(f"--constant {self.constant:g} has no effect with --decay step; give --constant 0")
         if self.warmup_from and not self.warmup:
@@ -169,6 +185,8 @@ def _words(shares: tuple[float, ...]) -> str:
 
 
 BUDGETS = ("steps", "epochs", "minutes")
+PHOTO_SETTINGS = ("jpeg_min", "jpeg_max", "jpeg_share", "jpeg_twice", "blur", "noise")
+"""Settings of the degradation photo, `srno.data.degradation.PhotoSettings`."""
 
 CHANGEABLE = frozenset(BUDGETS) | {
     "workers",

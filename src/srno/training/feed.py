@@ -10,10 +10,11 @@ from torch import Tensor
 
 from srno.data.cache import Cache, open_cache
 from srno.data.dataset import Sample, SampleDataset, batches, usable
+from srno.data.degradation import PhotoSettings
 from srno.data.samples import SampleConfig
 from srno.errors import SRNOError
 from srno.evaluation.datasets import PictureSet, SetPicture, find_sets
-from srno.training.config import TrainConfig
+from srno.training.config import PHOTO_SETTINGS, TrainConfig
 from srno.training.distributed import World
 from srno.training.stages import Stage
 
@@ -86,6 +87,7 @@ def sample_config(config: TrainConfig, stage: Stage) -> SampleConfig:
         detail=config.detail,
         flat=config.flat,
         degradation=config.degradation,
+        photo=PhotoSettings(**{name: getattr(config, name) for name in PHOTO_SETTINGS}),
         allow_small=config.allow_small,
         repeat=config.repeat,
     )
