@@ -41,13 +41,16 @@ class Latent:
         """Yield all output pixels from top to bottom, each chunk with its z_0 (points, d_z).
 
         At most `strip` rows of the picture are projected at once. The caller may overwrite z_0. The next chunk reuses
-        its memory: allocating it for each chunk costs more than the arithmetic on it.
+        its memory: allocating it for each chunk costs more than the arithmetic on it. Sums of neighbours are computed
+        in fp32, which a CPU adds faster than bf16; only the products have the precision of the weights.
         """
         width = self.x.index.shape[0]
         rows = min(max(1, points // width), self.y.index.shape[0])
         columns = min(points, width)
-        picked = [self.weight.new_empty(rows, self.features.shape[1], *self.stencil) for _ in range(2)]
-        latent = [self.weight.new_empty(rows * columns, self.stencil[-1]) for _ in range(2)]
+        like = self.weight.new_empty(0, dtype=self.wide)
+        picked = [like.new_empty(rows, self.features.shape[1], *self.stencil) for _ in range(2)]
+        latent = [like.new_empty(rows * columns, self.stencil[-1]) for _ in range(2)]
+        narrow = self.weight.new_empty(rows * columns, self.stencil[-1]) if self.wide != self.weight.dtype else None
         for top, bottom in self._bands(strip):
             first = int(self.y.index[top:bottom].min())
             last = int(self.y.index[top:bottom].max()) + 1
@@ -57,12 +60,18 @@ class Latent:
                 combined = self._combine_rows(projected, start, stop, first, picked)
                 for left in range(0, width, columns):
                     chunk = Chunk(start, stop, left, min(left + columns, width))
-                    yield chunk, self._combine_columns(combined, chunk, latent)
+                    z = self._combine_columns(combined, chunk, latent)
+                    yield chunk, z if narrow is None else narrow[: chunk.points].copy_(z)
 
     @property
     def stencil(self) -> tuple[int, int]:
         """Columns of the stencil, and d_z."""
         return self.x.index.shape[1], self.x.summand.shape[1]
+
+    @property
+    def wide(self) -> torch.dtype:
+        """The precision of sums: that of the weights, at least fp32."""
+        return torch.promote_types(self.weight.dtype, torch.float32)
 
     def _bands(self, strip: int) -> Iterator[tuple[int, int]]:
         """Runs of output rows that need at most `strip` rows of the picture (or those of a single output row)."""
@@ -76,7 +85,7 @@ class Latent:
     def _project(self, first: int, last: int) -> Tensor:
         """Picture rows → (rows, w, S, S, d_z), the stencil's rows before its columns."""
         stencil = self.y.index.shape[1]
-        projected = self.features[first:last] @ self.weight.T
+        projected = (self.features[first:last] @ self.weight.T).to(self.wide)
         return projected.reshape(last - first, self.features.shape[1], stencil, stencil, -1)
 
     def _combine_rows(self, projected: Tensor, start: int, stop: int, first: int, out: list[Tensor]) -> Tensor:

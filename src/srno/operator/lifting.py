@@ -63,7 +63,7 @@ class InterpolationFreeLifting(nn.Module):
     def on_grid(self, features: Tensor, sampling: Sampling, cell: Tensor) -> Latent:
         """z_0 of features (h, w, C) on a grid; cell is (1, 2)."""
         weight, channels = self.linear.weight, features.shape[-1]
-        constant = cell[0].to(weight.dtype) @ weight[:, -2:].T + self.linear.bias
+        constant = _constant(self.linear, cell)
         local, projections = weight[:, :8].reshape(-1, 2, 2, 2), weight[:, 8:-2].reshape(-1, 2, 2, channels)
         y, x = sampling.axis(0, features.device), sampling.axis(1, features.device)
         return Latent(
@@ -103,7 +103,7 @@ class NearestLifting(nn.Module):
     def on_grid(self, features: Tensor, sampling: Sampling, cell: Tensor) -> Latent:
         """z_0 of features (h, w, C) on a grid; cell is (1, 2)."""
         weight, channels = self.linear.weight, features.shape[-1]
-        constant = cell[0].to(weight.dtype) @ weight[:, -2:].T + self.linear.bias
+        constant = _constant(self.linear, cell)
         embedding = weight[:, channels:-2].reshape(-1, 2 * POSITION_OCTAVES, 2)
         y, x = sampling.axis(0, features.device), sampling.axis(1, features.device)
         return Latent(
@@ -124,12 +124,19 @@ def position_embedding(delta: Tensor) -> Tensor:
 def _between(coords: Tensor, n: int, weight: Tensor, constant: Tensor) -> AxisWeights:
     """Two neighbours on each axis; weight (d_z, 2) is that of their offsets."""
     found = neighbours(coords, n)
-    summand = found.delta.to(weight.dtype) @ weight.T + constant
-    return AxisWeights(found.index, found.share.to(weight.dtype), summand)
+    summand = found.delta.to(constant.dtype) @ weight.T.to(constant.dtype) + constant
+    return AxisWeights(found.index, found.share.to(constant.dtype), summand)
 
 
 def _nearest(coords: Tensor, n: int, weight: Tensor, constant: Tensor) -> AxisWeights:
     """One neighbour on each axis; weight (d_z, 2·POSITION_OCTAVES) is that of its position embedding."""
     index = nearest_pixel(coords + BORDER_SHIFT, n)
-    embedded = position_embedding(offset(coords, index, n).unsqueeze(-1)).to(weight.dtype)
-    return AxisWeights(index.unsqueeze(-1), torch.ones_like(embedded[:, :1]), embedded @ weight.T + constant)
+    embedded = position_embedding(offset(coords, index, n).unsqueeze(-1)).to(constant.dtype)
+    summand = embedded @ weight.T.to(constant.dtype) + constant
+    return AxisWeights(index.unsqueeze(-1), torch.ones_like(embedded[:, :1]), summand)
+
+
+def _constant(linear: nn.Linear, cell: Tensor) -> Tensor:
+    """(d_z,) the part of z_0 that is the same at every point, for a cell (1, 2); in fp32 or better."""
+    wide = torch.promote_types(linear.weight.dtype, torch.float32)
+    return cell[0].to(wide) @ linear.weight[:, -2:].T.to(wide) + linear.bias.to(wide)
