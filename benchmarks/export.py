@@ -1,7 +1,8 @@
-"""Measure exported graphs in onnxruntime beside the engine, in both precisions, on the CPU.
+"""Measure exported graphs in onnxruntime beside the engine, in their precisions, on the CPU.
 
     python benchmarks/export.py
     python benchmarks/export.py --presets edsr-baseline --sizes 96x384
+    python benchmarks/export.py --threads 1        CPU time of one thread, on a machine that is busy
     python benchmarks/export.py --memory           peak memory of the single graph instead
 
 Prints a Markdown table: µs per output pixel, encoder included. Variants are interleaved and the best of several runs
@@ -28,8 +29,9 @@ from srno.operator.model import Model
 
 POINTS = 16384
 INTEGRALS: dict[str, Integral] = {"exact": "exact", f"{POINTS:,} points": POINTS}
-DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "fp16": torch.float16}
-COLUMNS = [f"{program} {precision}" for precision, program in product(DTYPES, ("engine", "onnxruntime"))]
+ENGINE = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+RUNTIME: tuple[Precision, ...] = ("fp32", "fp16")
+COLUMNS = [*(f"engine {each}" for each in ENGINE), *(f"onnxruntime {each}" for each in RUNTIME)]
 
 
 def engine_variant(model: Model, image: torch.Tensor, size: int, integral: Integral) -> Callable[[], object]:
@@ -74,13 +76,17 @@ def peak_resident() -> int:
 
 
 def best_times(variants: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Best seconds of each variant, interleaved."""
+    """Best seconds of each variant, interleaved.
+
+    With one thread that is CPU time, which does not count the time of other programs on the same core.
+    """
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     best = dict.fromkeys(variants, float("inf"))
     for _ in range(repeats):
         for name, variant in variants.items():
-            start = time.perf_counter()
+            start = clock()
             variant()
-            best[name] = min(best[name], time.perf_counter() - start)
+            best[name] = min(best[name], clock() - start)
     return best
 
 
@@ -89,10 +95,12 @@ def speed_row(preset: str, sides: str, integral: str, repeats: int) -> str:
     lr, size = (int(side) for side in sides.split("x"))
     image = torch.rand(1, 3, lr, lr, generator=torch.Generator().manual_seed(0))
     variants: dict[str, Callable[[], object]] = {}
-    for precision, dtype in DTYPES.items():
+    for precision in RUNTIME:
         model = load_or_build(preset, "cpu")
         variants[f"onnxruntime {precision}"] = runtime_variant(model, image, size, INTEGRALS[integral], precision)
-        variants[f"engine {precision}"] = engine_variant(model.to(dtype), image, size, INTEGRALS[integral])
+    for precision, dtype in ENGINE.items():
+        model = load_or_build(preset, "cpu").to(dtype)
+        variants[f"engine {precision}"] = engine_variant(model, image, size, INTEGRALS[integral])
     best = best_times(variants, repeats)
     cells = [f"{1e6 * best[name] / size**2:.2f}" for name in COLUMNS]
     return f"| {preset} | {lr}² → {size}² | {integral} | " + " | ".join(cells) + " |"
@@ -112,10 +120,11 @@ def main() -> None:
     if arguments.peak:
         peak(*arguments.peak)
     elif arguments.memory:
-        for job, precision in product(jobs, DTYPES):
+        for job, precision in product(jobs, RUNTIME):
             subprocess.run([sys.executable, __file__, "--peak", *job, precision], check=True)
     else:
-        print(f"{arguments.threads} threads, onnxruntime {onnxruntime.__version__}, best of {arguments.repeats}\n")
+        threads = "CPU time of 1 thread" if arguments.threads == 1 else f"{arguments.threads} threads"
+        print(f"{threads}, onnxruntime {onnxruntime.__version__}, best of {arguments.repeats}\n")
         print("| model | size | integral | " + " | ".join(COLUMNS) + " |")
         print("| --- " * (3 + len(COLUMNS)) + "|")
         for job in jobs:

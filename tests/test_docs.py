@@ -46,6 +46,8 @@ ONLY_COMPILED = {"srno.train(": "it trains for minutes to hours; the doctest of 
 OTHER_BLOCKS = {
     ("architecture.md", "indented"): "a diagram",
     ("evaluation.md", "indented"): "the layout of a folder",
+    ("export.md", "cpp"): "tools/run_snippets.py compiles and runs it",
+    ("export.md", "js"): "tools/run_snippets.py runs it",
     ("theory.md", "indented"): "equations",
 }
 """Blocks that are neither commands nor Python nor JSON, by page and language, and what they are."""

@@ -136,6 +136,18 @@ def test_a_published_recipe_in_minutes_has_no_epochs_to_change_the_rate_at():
     assert (config.minutes, config.epochs, config.rate_per_epoch) == (5, None, False)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [
+        (("--minutes", "5", "--validation", "a", "--hold-out", "4"), "--hold-out 4 has no effect with --validation"),
+        (("--plot", "run", "--minutes", "5"), "has no effect with --plot"),
+    ],
+)
+def test_a_flag_without_effect_beside_another_is_refused(tokens: tuple[str, ...], words: str):
+    with pytest.raises(SRNOError, match=words):
+        parse(*tokens)
+
+
 def test_shares_of_decay_step_are_flags():
     config = parse("--steps", "9", "--constant", "0", "--decay", "step", "--halve-at", "0.5", "0.75")
     assert (config.decay, config.halve_at) == ("step", (0.5, 0.75))

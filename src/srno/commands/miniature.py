@@ -1,6 +1,5 @@
 """srno reproduce miniature"""
 
-import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, prepare_computing
-from srno.commands.output import EXIT_INTERRUPTED, print_message, save, show, watch
+from srno.commands.output import EXIT_INTERRUPTED, print_message, show, watch
+from srno.commands.reproduce_output import as_json_text, save_texts
 from srno.errors import SRNOError
 from srno.evaluation.protocols import parse_scales
 
@@ -100,8 +100,7 @@ def miniature(
     ]
     text = table(results, plan, rules)
     show(text)
-    content = json.dumps(to_dict(results, plan, rules), indent=1, ensure_ascii=False) + "\n"
-    print_message("saved " + ", ".join(map(str, save(out, "table", {"md": text, "json": content}))))
+    save_texts(out, "table", {"md": text, "json": as_json_text(to_dict(results, plan, rules))})
 
 
 @contextmanager

@@ -30,6 +30,8 @@ def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) 
     tokens = {argument.name.removeprefix("--"): argument.tokens[0].value for argument in arguments if argument.tokens}
     given = {name.replace("-", "_"): value for name, value in tokens.items()}
     if "plot" in given:
+        if others := sorted(given.keys() - {"plot"}):
+            raise SRNOError(f"--{_flag(others[0])} has no effect with --plot, which only draws")
         return
     values = _run_values(given) if "resume" in given else _recipe_values(given)
     if given.keys() & set(BUDGETS):
@@ -41,19 +43,22 @@ def _recipe_values(given: dict[str, str]) -> dict[str, Any]:
     name = given.get("recipe", "compact")
     if name not in RECIPES:
         raise SRNOError(f"--recipe {name!r}: known are {', '.join(RECIPES)}")
+    if {"validation", "hold_out"} <= given.keys():
+        raise SRNOError(f"--hold-out {given['hold_out']} has no effect with --validation; give one of them")
     return RECIPES[name]
 
 
 def _run_values(given: dict[str, str]) -> dict[str, Any]:
     for name in sorted(given.keys() - COMMAND_FLAGS - CHANGEABLE | given.keys() & {"out", "recipe"}):
-        flag, changeable = (
-            name.replace("_", "-"),
-            ", ".join(f"--{each.replace('_', '-')}" for each in sorted(CHANGEABLE)),
-        )
-        raise SRNOError(f"--{flag} cannot change when a run is resumed; {changeable} can")
+        changeable = ", ".join(f"--{_flag(each)}" for each in sorted(CHANGEABLE))
+        raise SRNOError(f"--{_flag(name)} cannot change when a run is resumed; {changeable} can")
     from srno.training.run import Run
 
     return json.loads(to_json(Run(Path(given["resume"])).config()))
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
 
 
 train = App(name="train", config=fill_in, default_parameter=Parameter(negative_iterable=(), consume_multiple=True))
@@ -79,7 +84,8 @@ def run_training(
     out
         Folder of the run; it must not hold one yet.
     recipe
-        `compact`, ours for small budgets, or `paper`, the published one; other flags override its values.
+        `compact`, ours for small budgets; `paper`, SRNO as published; `liif`, `lte` or `metasr`, as those were
+        published. Other flags override its values.
     resume
         Resume the run in this folder; a larger budget extends it.
     plot

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from srno.checkpoints.catalogue import read_checkpoint
-from srno.config import preset
-from srno.evaluation.cost import profile
 from srno.evaluation.datasets import PictureSet
 from srno.evaluation.evaluate import Report, bicubic
 from srno.evaluation.methods import Method, evaluate_method, make_method
@@ -229,20 +227,6 @@ def table_dict(filled: FilledTable) -> dict[str, Any]:
         "protocol": filled.protocol.to_dict(),
         "sets": {part.data: {each.row.name: row(each) for each in part.rows} for part in filled.parts},
     }
-
-
-def reproduce_costs(published: Published) -> str:
-    """Format table 3, which needs no weights."""
-    lines: list[list[str]] = []
-    for method, cost in published.costs.items():
-        counted = profile(preset(published.methods[method][0])).total
-        pairs = [(cost.parameters, counted.parameters / 1e6, ".2f"), (cost.flops, counted.flops_paper / 1e9, ".2f")]
-        lines.append([method, *(f"{theirs:.1f} / {format(ours, form)}" for theirs, ours, form in pairs)])
-    note = (
-        f"Paper / ours. Paper: table 3 ({published.paper}). FLOPs are 2 × multiply-adds of convolutions and linear "
-        "maps for a picture of 128² and 128² points, as the paper counts."
-    )
-    return markdown_table("Table 3: parameters and FLOPs", ["method", "parameters, M", "FLOPs, G"], lines, [note])
 
 
 def _gaps(filled: FilledTable) -> str:
