@@ -3,7 +3,7 @@
     python benchmarks/page.py                              # everything
     python benchmarks/page.py --megapixels 0.3 --repeats 3 --only sharp
 
-Starts `srno serve` and prints Markdown tables. Times begin when the view comes to rest: the last change of its position.
+Starts `srno serve` and prints Markdown tables. Times begin when the view comes to rest: its last change of position.
 A first line says how busy the machine is, since every number depends on it.
 """
 
@@ -51,7 +51,8 @@ WATCH = """() => {
 }"""
 TIMES = """(model) => {
     const { rest, sharp } = window.seen;
-    const tiles = performance.getEntriesByType("resource").filter(({ name }) => name.includes(`/tile?source=${model}&`));
+    const asked = performance.getEntriesByType("resource");
+    const tiles = asked.filter(({ name }) => name.includes(`/tile?source=${model}&`));
     const width = document.getElementById("stage").dataset.view.split(",")[0];
     const ends = tiles.filter(({ name, responseEnd }) => name.includes(`level=${width}%2C`) && responseEnd)
         .map(({ responseEnd }) => responseEnd);
