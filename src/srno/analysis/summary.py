@@ -95,7 +95,7 @@ def summarise(field: Field, size: tuple[int, int], *, cell_clip: bool = True) ->
 
 @torch.no_grad()
 def summarise_points(layers: Sequence[GalerkinLayer], z: Tensor, known: Integrals) -> LatentSummary:
-    """Sum over points with latent vectors z_0 (n, d_z), the integrals known: an estimate of the sums over all pixels."""
+    """Sum over points with latent vectors z_0 (n, d_z), the integrals known: an estimate of `summarise`."""
     states = [z]
     for step in known:
         states.append(step(states[-1]))
