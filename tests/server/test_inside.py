@@ -69,6 +69,12 @@ def test_a_window_is_a_sample_of_the_same_functions():
             np.testing.assert_allclose(small.maps[:, 1::3, 1::3], large.maps[:, 32:64, 48:96], atol=2e-3)
 
 
+def test_the_matrix_changes_with_the_zoom():
+    _, blocks = fields()
+    one, other = (blocks.integrate((SIZE[0] * scale, SIZE[1] * scale))[0].M for scale in (1, 3))
+    assert float((one - other).norm() / one.norm()) > 1e-3
+
+
 def test_points_estimate_the_summary_of_all_pixels():
     field, blocks = fields()
     summary = summarise(field, LEVEL)
@@ -85,7 +91,7 @@ def test_the_reply_has_a_sheet_of_maps_and_pictures_of_the_matrices(client):
     assert answer.status_code == 200, answer.text
     found = answer.json()
     groups = {
-        kind: [group for group in found["groups"] if group["kind"] == kind] for kind in "features z k v m".split()
+        kind: [group for group in found["groups"] if group["kind"] == kind] for kind in ("features", "z", "k", "v", "m")
     }
     assert [len(groups[kind]) for kind in groups] == [1, 2, 1, 1, 1]
     sheet = Image.open(io.BytesIO(base64.b64decode(found["sheet"])))

@@ -25,12 +25,13 @@ export class Exporter {
       event.preventDefault(); // Enter in a field
       this.start();
     });
-    $("part").addEventListener("input", () => ($("width").value = $("height").value = ""));
+    $("part").addEventListener("input", () => this.#proposeSize());
     $("order-fields").addEventListener("input", () => this.update());
     this.dialog.addEventListener("close", () => this.control?.abort());
   }
 
   open() {
+    if (!$("width").value) this.#proposeSize();
     $("export-done").replaceChildren();
     this.update();
     this.dialog.showModal();
@@ -61,11 +62,14 @@ export class Exporter {
     return { width: right - left, height: bottom - top };
   }
 
+  #proposeSize() {
+    $("width").value = this.source.width * 4;
+    $("height").value = this.source.height * 4;
+  }
+
   /** Show the fields that apply, and the size of the result. */
   update() {
     const by = $("by").value;
-    $("width").value ||= this.source.width * 4;
-    $("height").value ||= this.source.height * 4;
     $("ensemble-row").hidden = $("part").value !== "whole";
     for (const row of this.dialog.querySelectorAll("[data-by]")) row.hidden = !row.dataset.by.split(" ").includes(by);
     const format = this.formats.find(({ name }) => name === $("format").value);

@@ -41,12 +41,13 @@ export class Inside {
     this.control?.abort();
     const { signal } = (this.control = new AbortController());
     this.shown = name;
+    const seen = view.clone();
     try {
       const found = await fetchInside(picture.id, request, signal);
       const sheet = await decode(found.sheet);
       const matrices = await Promise.all(found.groups.filter(({ kind }) => kind === "m").map((group) => decode(group.picture)));
       if (signal.aborted) return;
-      this.view = view.clone();
+      this.view = seen;
       this.#draw(found, sheet, matrices, model);
     } catch (error) {
       if (signal.aborted) return;

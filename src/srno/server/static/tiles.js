@@ -24,7 +24,6 @@ export class Layer {
 
   /** Request the missing tiles of the window; cancel all other requests. */
   want(view) {
-    this.early?.abort();
     const level = this.#level(view);
     // A level changes its version only here, at rest, and there are few versions: nothing flickers.
     level.version = this.version;
@@ -33,6 +32,7 @@ export class Layer {
     for (const name of this.running.keys()) if (!urls.has(name)) this.#cancel(name);
     this.queue = missing.filter((tile) => !this.running.has(this.#name(level, tile))).map((tile) => ({ level, tile }));
     if (this.under && missing.length >= COARSE.tiles && view.scale >= COARSE.zoom) this.#coarse(view);
+    else this.early?.control.abort();
     this.#next();
     this.#evict();
   }
@@ -48,19 +48,25 @@ export class Layer {
     const [x, y] = [left, top].map((side) => Math.floor(side / COARSE.factor));
     const end = [Math.min(width, Math.ceil(right / COARSE.factor)), Math.min(height, Math.ceil(bottom / COARSE.factor))];
     const request = { source, level: `${width},${height}`, rect: [x, y, end[0] - x, end[1] - y].join(), version };
-    const { signal } = (this.early = new AbortController());
+    const name = Object.values(request).join();
+    if (this.early?.name === name) return;
+    this.early?.control.abort();
+    const early = (this.early = { name, control: new AbortController() });
     try {
-      const canvas = await fetchTile(picture.id, request, signal);
+      const canvas = await fetchTile(picture.id, request, early.control.signal);
       this.#addView({ canvas, left: -x, top: -y, x: width / picture.width, y: height / picture.height });
       this.onChange();
     } catch {
       // the tiles of the window follow, and report what is wrong
+    } finally {
+      if (this.early === early) this.early = null;
     }
   }
 
   /** Cancel all requests. */
   halt() {
-    this.early?.abort();
+    this.early?.control.abort();
+    this.early = null;
     this.queue = [];
     for (const name of this.running.keys()) this.#cancel(name);
   }
