@@ -40,7 +40,6 @@ def test_the_panel_follows_the_window_and_the_pointer_and_costs_nothing_while_cl
 
 def test_below_x1_the_panel_says_that_nothing_is_enlarged(visit):
     visitor = visit(viewport={"width": 500, "height": 300})
-    visitor.page.keyboard.press("i")
     visitor.open(picture(320, 240, "L"))
     visitor.page.keyboard.press("i")
     visitor.page.get_by_text("Below ×1 nothing is enlarged").wait_for()

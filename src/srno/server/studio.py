@@ -176,7 +176,7 @@ class Studio:
             progress(0.0)
             with self._store.reserve(RENDER_MEMORY, "the maps", strict=False):
                 channels = self._channels(field)
-                groups = look_inside(field, view.level[::-1], region, version, channels, progress)
+                groups = look_inside(field, (view.level[1], view.level[0]), region, version, channels, progress)
                 return describe(groups) | {"version": version}
 
         needs = self._blocks.needs(opened, field, region, version)
