@@ -2,13 +2,14 @@
 
 export class Level {
   constructor(size, visible, longest) {
-    const span = (low, high) => {
+    const span = (low, high, whole) => {
       const room = Math.max(1, high - low);
-      return { origin: low, step: Math.ceil(room / Math.ceil(room / longest)) };
+      const step = Math.ceil(room / Math.ceil(room / longest));
+      return { origin: low, step: Math.max(step, Math.min(whole, longest / 2)) }; // the window may grow later
     };
     this.size = size;
-    this.x = span(visible.left, visible.right);
-    this.y = span(visible.top, visible.bottom);
+    this.x = span(visible.left, visible.right, size.width);
+    this.y = span(visible.top, visible.bottom, size.height);
     this.version = 0; // of the kernel integral; tiles of an older version are replaced
     this.tiles = new Map();
   }

@@ -66,6 +66,7 @@ export class Viewer {
       onChange: () => this.#changed(),
       onFail: (error) => this.#failed(error),
     });
+    this.stage.measure();
     this.view = view ?? new View(picture, this.stage.pane, this.limits.zoom);
     this.motion.attach(this.view);
     this.stage.scene = () => ({ view: this.view, ...this.sources.sides(this.view) });
