@@ -48,6 +48,7 @@ class Visitor:
     def open(self, data: bytes, name: str = "hills.png") -> None:
         """Choose a file and wait until the window is sharp."""
         self.page.set_input_files("#file", {"name": name, "mimeType": "image/png", "buffer": data})
+        self.page.wait_for_selector("body:not([data-opening])")  # until then the previous picture is shown
         self.sharp()
 
     def sharp(self) -> None:

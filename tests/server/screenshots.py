@@ -1,8 +1,12 @@
-"""Screenshots of the page for the documentation: python tests/server/screenshots.py docs"""
+"""Screenshots of the page for the documentation: python tests/server/screenshots.py docs
+
+Further windows, to look at: python tests/server/screenshots.py FOLDER wide landscape export
+"""
 
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +14,14 @@ from browsing import CHROMIUM, FLAGS, Visitor
 from playwright.sync_api import sync_playwright
 
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"}
+WIDE: dict[str, Any] = {"viewport": {"width": 2560, "height": 1440}, "color_scheme": "light"}
 PHONE: dict[str, Any] = {
     "viewport": {"width": 375, "height": 812},
     "color_scheme": "light",
     "has_touch": True,
     "is_mobile": True,
 }
+LANDSCAPE: dict[str, Any] = {**PHONE, "viewport": {"width": 812, "height": 375}, "color_scheme": "dark"}
 
 
 def zoom_in(visitor: Visitor, x: float, y: float, turns: int) -> None:
@@ -45,39 +51,79 @@ def save_screenshot(visitor: Visitor, folder: Path, name: str) -> None:
     visitor.page.screenshot(path=folder / f"serve-{name}.png")
 
 
-def desktop(visitor: Visitor, folder: Path) -> None:
+def welcome(visitor: Visitor) -> None:
     visitor.page.wait_for_load_state("networkidle")
-    save_screenshot(visitor, folder, "welcome")
+
+
+def divider(visitor: Visitor) -> None:
     open_example(visitor, "cat")
     zoom_in(visitor, 520, 400, 2)
     visitor.choose("divider")
     move_divider(visitor, 500)
-    save_screenshot(visitor, folder, "divider")
+
+
+def lens(visitor: Visitor) -> None:
+    open_example(visitor, "cat")
+    zoom_in(visitor, 520, 400, 2)
     visitor.choose("lens")
     visitor.page.mouse.move(420, 330)
     visitor.sharp()
-    save_screenshot(visitor, folder, "lens")
 
 
-def phone(visitor: Visitor, folder: Path) -> None:
+def inside(visitor: Visitor) -> None:
+    visitor.page.keyboard.press("i")
+    open_example(visitor, "cat")
+    zoom_in(visitor, 430, 380, 3)
+    visitor.page.locator("#maps section").nth(5).wait_for()
+    visitor.page.mouse.move(420, 330)
+
+
+def export(visitor: Visitor) -> None:
+    open_example(visitor, "rocket")
+    visitor.page.keyboard.press("e")
+    visitor.page.get_by_text("About").wait_for()
+
+
+def wide(visitor: Visitor) -> None:
     open_example(visitor, "coffee")
-    zoom_in(visitor, 190, 380, 3)
+    visitor.choose("side")
+
+
+def phone(visitor: Visitor) -> None:
+    open_example(visitor, "coffee")
+    zoom_in(visitor, 190, 230, 3)
     visitor.choose("divider")
-    save_screenshot(visitor, folder, "phone")
 
 
-def main(folder: Path) -> None:
+PICTURES: dict[str, tuple[dict[str, Any], Callable[[Visitor], None]]] = {
+    "welcome": (DESKTOP, welcome),
+    "divider": (DESKTOP, divider),
+    "lens": (DESKTOP, lens),
+    "inside": (DESKTOP, inside),
+    "phone": (PHONE, phone),
+    "export": (DESKTOP, export),
+    "wide": (WIDE, wide),
+    "landscape": (LANDSCAPE, phone),
+}
+IN_THE_DOCS = ("welcome", "divider", "lens", "inside", "phone")
+
+
+def main(folder: Path, names: list[str]) -> None:
     command = [sys.executable, "-m", "srno", "serve", "--no-open", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server, sync_playwright() as engine:
         assert server.stderr
         address = re.search(r"http://\S+", server.stderr.readline())
         assert address
         browser = engine.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        for settings, act in ((DESKTOP, desktop), (PHONE, phone)):
-            act(Visitor(browser.new_context(**settings).new_page(), address[0].rstrip("/")), folder)
+        for name in names:
+            settings, act = PICTURES[name]
+            visitor = Visitor(browser.new_context(**settings).new_page(), address[0].rstrip("/"))
+            act(visitor)
+            save_screenshot(visitor, folder, name)
+            visitor.page.context.close()
         browser.close()
         server.terminate()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:] or list(IN_THE_DOCS))

@@ -143,6 +143,25 @@ def test_tiles_are_requested_from_the_centre_outwards(visit):
     assert distances == sorted(distances)
 
 
+def test_the_tiles_of_the_end_of_a_zoom_are_requested_when_it_begins(visit):
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    before = visitor.page.get_attribute("#stage", "data-view")
+    visitor.page.evaluate("""() => {
+        const original = window.fetch;
+        window.asked = [];
+        window.fetch = (address, options) => {
+            window.asked.push([address, document.getElementById("stage").dataset.view]);
+            return original(address, options);
+        };
+    }""")
+    with visitor.moving():
+        visitor.page.keyboard.press("+")
+    tiles = [(url, view) for url, view in visitor.page.evaluate("window.asked") if "source=rough" in url]
+    assert f"level={visitor.view['level']}%2C" in tiles[0][0]
+    assert tiles[0][1] == before  # nothing has moved yet
+
+
 def test_moving_cancels_requests_that_are_no_longer_needed(visit):
     visitor = visit()
     visitor.open(picture(*SIZE))

@@ -9,6 +9,7 @@ from PIL import Image
 from serving import picture
 
 from srno.cli import main
+from srno.server.clips import GAP
 
 pytestmark = pytest.mark.browser
 
@@ -40,12 +41,54 @@ def test_an_export_can_be_stopped(visit):
     visitor.open(picture(*SIZE))
     page = visitor.page
     page.get_by_role("button", name="Export…").click()
-    page.get_by_label("Scale", exact=True).fill("60")
+    page.get_by_label("Scale", exact=True).fill("75")
     page.get_by_role("button", name="Export", exact=True).click()
-    page.wait_for_selector("text=/\\d+ %/")
+    page.locator("#export-eta").filter(has_text="%").wait_for()
     page.get_by_role("button", name="Stop").click()
     page.wait_for_selector("text=Stopped.")
     assert page.get_by_role("button", name="Export", exact=True).is_enabled()
+
+
+def test_the_part_in_the_window_is_exported_at_any_scale(visit):
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    visitor.wheel(-400, 450, 350)
+    page, view = visitor.page, visitor.view
+    scale = view["level"] / SIZE[0]
+    columns = int(np.ceil((view["width"] - view["left"]) / scale)) - int(np.floor(-view["left"] / scale))
+    page.keyboard.press("e")
+    page.locator("#part").select_option("view")
+    page.get_by_label("Scale", exact=True).fill("0.5")
+    assert "at least 1" in page.text_content("#outcome")
+    page.get_by_label("Scale", exact=True).fill("3")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export", exact=True).click()
+    assert Image.open(download.value.path()).width == 3 * columns
+    assert "_at_" in download.value.suggested_filename
+
+
+def test_another_picture_resets_the_export_dialog(visit):
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    visitor.page.keyboard.press("e")
+    visitor.page.locator("#by").select_option("width")
+    assert visitor.page.input_value("#width") == str(4 * SIZE[0])
+    visitor.page.get_by_role("button", name="Close").click()
+    visitor.open(picture(40, 30, kind="JPEG"), "other.jpg")
+    visitor.page.keyboard.press("e")
+    assert visitor.page.input_value("#width") == "160"
+    assert visitor.page.input_value("#format") == "JPEG"
+    visitor.page.locator("#outcome").filter(has_text="About").wait_for()  # of time and bytes
+
+
+def test_a_pair_to_share_is_made_on_the_server(visit):
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    visitor.page.keyboard.press("b")
+    with visitor.page.expect_download() as download:
+        visitor.page.get_by_role("button", name="Make").click()
+    assert download.value.suggested_filename.endswith("_before_after.png")
+    assert Image.open(download.value.path()).width == 2 * visitor.view["level"] + GAP
 
 
 def test_the_saved_view_equals_the_canvas(visit):

@@ -57,6 +57,29 @@ def test_an_export_in_another_format_equals_the_file_of_srno_upscale(client, mod
     assert result["bytes"] == len(file)
 
 
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+@pytest.mark.parametrize("depth", ["8", "16"])
+def test_a_part_equals_the_crop_of_the_whole_export(client, mode, depth):
+    opened = upload(client, picture(40, 30, mode))
+    _, whole = export(client, opened, scale=3, depth=depth)
+    result, part = export(client, opened, scale=3, depth=depth, part=[7, 5, 31, 25])
+    assert result["name"] == "hills_at_7_5_3x.png"
+    seen, expected = read(part).colour, read(whole).colour[15:75, 21:93]
+    assert seen.dtype.itemsize * 8 == int(depth)
+    assert np.abs(seen.astype(int) - expected).max() <= (
+        1 if depth == "8" else 40
+    )  # of 65,535: products of half precision
+
+
+def test_a_part_keeps_alpha_and_is_cropped_to_cover_a_size(client):
+    opened = upload(client, picture(40, 30, "RGBA"))
+    result, file = export(client, opened, size="60x60", fit="cover", part=[4, 6, 34, 26])
+    shown = read(file)
+    assert (result["width"], result["height"]) == shown.size == (60, 60)
+    tile = tile_pixels(client, opened, "rough", (120, 90), (12 + 15, 18, 60, 60))
+    assert np.abs(shown.samples().astype(int) - tile).max() <= 1
+
+
 def test_16_bits_and_the_profile_are_kept_unless_dropped_by_an_option(client):
     samples = (np.arange(24 * 24 * 3, dtype=np.uint16) * 30).reshape(24, 24, 3)
     _, file = export(client, upload(client, deep(samples, icc=P3)), scale=2)
@@ -104,6 +127,10 @@ def test_the_file_is_a_download_with_its_name(client):
         ({"scale": 2, "model": "other"}, "rough, plain"),
         ({"scale": "-1"}, "scale '-1'"),
         ({"scale": 4000}, "--memory allows 300 MB"),
+        ({"scale": 2, "part": [0, 0, 9]}, "four whole numbers"),
+        ({"scale": 2, "part": [0, 0, 9, 9.5]}, "four whole numbers"),
+        ({"scale": 2, "part": [9, 0, 9, 9]}, "a part of the picture"),
+        ({"scale": 0.5, "part": [0, 0, 9, 9]}, "at least 1"),
     ],
     ids=lambda value: str(value)[:40],
 )

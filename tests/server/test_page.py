@@ -24,13 +24,19 @@ def test_every_referenced_file_is_served(client):
     assert page.headers["content-type"].startswith("text/html")
     wanted = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', page.text))
     for path in FILES:
-        wanted |= {f"/static/{name}" for name in re.findall(r'from "\./([^"]+)"', path.read_text())}
-    assert len(wanted) == len(FILES) - 1  # all but the page itself
-    types = {".js": "javascript", ".css": "css", ".svg": "svg"}
+        wanted |= {f"/static/{name}" for name in re.findall(r'(?:from |import\()"\./([^"]+)"', path.read_text())}
+    assert len(wanted) == len(FILES) - 2  # all but the page itself and its service worker
+    types = {".js": "javascript", ".css": "css", ".svg": "svg", ".webmanifest": "manifest"}
     for name in wanted:
         answer = client.get(name)
         assert answer.status_code == 200, name
         assert types[name[name.rindex(".") :]] in answer.headers["content-type"]
+
+
+def test_the_service_worker_keeps_every_file(client):
+    text = client.get("/sw.js").text
+    kept = set(re.findall(r'^  "(/[^"]*)",$', text, re.MULTILINE))
+    assert kept == {"/"} | {f"/static/{path.name}" for path in FILES if path.name not in ("index.html", "sw.js")}
 
 
 def test_the_page_has_no_inline_styles_or_scripts():
@@ -42,7 +48,7 @@ def test_every_control_has_a_label():
     page = (static_folder() / "index.html").read_text()
     labelled = set(re.findall(r'<label[^>]* for="([^"]+)"', page))
     for tag in re.findall(r"<(?:input|select|progress)[^>]*>", page):
-        wrapped = 'name="mode"' in tag or 'id="model"' in tag  # inside their labels
+        wrapped = re.search(r'name="mode"|id="model"|id="against"', tag)  # inside their labels
         name = re.search(r'id="([^"]+)"', tag)
         assert wrapped or "aria-label" in tag or (name and name[1] in labelled), tag
 

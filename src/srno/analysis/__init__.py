@@ -11,10 +11,10 @@ Everything is computed chunk by chunk over the whole output, in memory that does
 True
 """
 
-from srno.analysis.basis import BasisMaps, basis_maps, choose_by_energy
+from srno.analysis.basis import BasisMaps, basis_maps, choose_by_energy, window_maps
 from srno.analysis.distance import halves, kernel_distance
 from srno.analysis.rank import effective_rank, numerical_rank, single_precision_tolerance
-from srno.analysis.summary import MATRICES, LatentSummary, Matrix, summarise
+from srno.analysis.summary import MATRICES, LatentSummary, Matrix, summarise, summarise_points
 
 __all__ = [
     "MATRICES",
@@ -29,4 +29,6 @@ __all__ = [
     "numerical_rank",
     "single_precision_tolerance",
     "summarise",
+    "summarise_points",
+    "window_maps",
 ]

@@ -9,10 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from srno.analysis.stream import layers_of, stream, with_integral
+from srno.analysis.stream import Layer, layers_of, stream, with_integral
 from srno.analysis.summary import MATRICES, LatentSummary, Matrix, summarise
 from srno.errors import SRNOError
 from srno.field.field import Field
+from srno.operator.sampling import Sampling, whole_picture
 
 Maps: TypeAlias = NDArray[np.float32]
 
@@ -60,10 +61,25 @@ def basis_maps(
         with_integral(layer, torch.from_numpy(M).to(field.image.device))
         for layer, M in zip(layers, summary.kernels, strict=True)
     ]
+    return window_maps(field, whole_picture(field.size, size), known, channels, cell_clip=cell_clip)
+
+
+@torch.no_grad()
+def window_maps(
+    field: Field,
+    sampling: Sampling,
+    known: Sequence[Layer],
+    channels: Mapping[Matrix, Sequence[int]],
+    *,
+    cell_clip: bool = True,
+) -> BasisMaps:
+    """Evaluate columns of Q, K, V and z at the pixels of a window, with layers whose integrals are known."""
+    layers = layers_of(field)
     maps: dict[Matrix, Maps] = {
-        name: np.empty((summary.count(name), len(columns), *size), np.float32) for name, columns in channels.items()
+        name: np.empty((len(layers) + (name == "z"), len(columns), *sampling.size), np.float32)
+        for name, columns in channels.items()
     }
-    for chunk, states in stream(field, size, known, cell_clip=cell_clip):
+    for chunk, states in stream(field, sampling, known, cell_clip=cell_clip):
         window = np.s_[chunk.top : chunk.bottom, chunk.left : chunk.right]
         for name, columns in channels.items():
             for t, out in enumerate(maps[name]):

@@ -1,4 +1,4 @@
-"""z_0 … z_T of a picture at every output pixel, chunk by chunk."""
+"""z_0 … z_T of a picture, or of a window of it, at every output pixel, chunk by chunk."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
@@ -12,7 +12,7 @@ from srno.field.plan import plan_render
 from srno.machine import default_budget
 from srno.operator import fused
 from srno.operator.galerkin import GalerkinLayer
-from srno.operator.sampling import Chunk, whole_picture
+from srno.operator.sampling import Chunk, Sampling
 
 LARGEST_BUDGET = 512 << 20
 """Bytes for the pieces of a pass, at most: more does not make it faster."""
@@ -36,10 +36,9 @@ def with_integral(layer: GalerkinLayer, M: Tensor) -> Layer:
 
 
 def stream(
-    field: Field, size: tuple[int, int], layers: Sequence[Layer], *, cell_clip: bool
+    field: Field, sampling: Sampling, layers: Sequence[Layer], *, cell_clip: bool
 ) -> Iterator[tuple[Chunk, list[Tensor]]]:
-    """Yield every chunk of the output of (height, width) with z_0 (n, d_z) and z after each of the layers."""
-    sampling = whole_picture(field.size, size)
+    """Yield every chunk of the sampled window with z_0 (n, d_z) and z after each of the layers."""
     budget = min(field.memory or default_budget(field.image.device), LARGEST_BUDGET)
     plan = plan_render(field.model.footprint(), sampling, budget, field.image.device)
     grid = field.model.on_grid(field.features, field.image, sampling, cell_clip=cell_clip)

@@ -4,6 +4,7 @@ Q, K and V are affine in z, so their Gram matrices follow from that of [z, 1]. A
 singular values down to about 1e-7 of the largest one, which is also the rounding of z in float32.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -13,8 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from srno.analysis.stream import Layer, layers_of, stream, with_integral
+from srno.field.engine import Integrals
 from srno.field.field import Field
 from srno.operator.galerkin import GalerkinLayer
+from srno.operator.sampling import whole_picture
 
 Matrix: TypeAlias = Literal["z", "q", "k", "v"]
 """z, or one of its linear maps Q, K and V; each has a row per output pixel and d_z columns."""
@@ -87,15 +90,28 @@ def summarise(field: Field, size: tuple[int, int], *, cell_clip: bool = True) ->
         if layer is not None:
             kernels.append(integral / (size[0] * size[1]))
             known.append(with_integral(layer, kernels[-1]))
+    return _summary(size[0] * size[1], layers, moments, kernels)
+
+
+@torch.no_grad()
+def summarise_points(layers: Sequence[GalerkinLayer], z: Tensor, known: Integrals) -> LatentSummary:
+    """Sum over points with latent vectors z_0 (n, d_z), the integrals known: an estimate of `summarise`."""
+    states = [z]
+    for step in known:
+        states.append(step(states[-1]))
+    return _summary(len(z), layers, [_moments(state) for state in states], [step.M for step in known])
+
+
+def _summary(
+    points: int, layers: Sequence[GalerkinLayer], moments: Sequence[Tensor], kernels: Sequence[Tensor]
+) -> LatentSummary:
+    maps: dict[Matrix, Array] = {
+        "q": np.stack([_weights(layer.query) for layer in layers]),
+        "k": np.stack([_weights(layer.key) for layer in layers]),
+        "v": np.stack([_weights(layer.value) for layer in layers]),
+    }
     return LatentSummary(
-        size[0] * size[1],
-        torch.stack(moments).cpu().numpy(),
-        torch.stack(kernels).cpu().numpy(),
-        {
-            "q": np.stack([_weights(layer.query) for layer in layers]),
-            "k": np.stack([_weights(layer.key) for layer in layers]),
-            "v": np.stack([_weights(layer.value) for layer in layers]),
-        },
+        points, torch.stack(list(moments)).cpu().numpy(), torch.stack(list(kernels)).cpu().numpy(), maps
     )
 
 
@@ -104,13 +120,18 @@ def _sum(
 ) -> tuple[Tensor, Tensor]:
     """Gram matrix of [z, 1] after the known layers, and the sum of k̃ᵀṽ of the next layer, both in float64."""
     total = integral = torch.zeros((), dtype=torch.float64, device=field.image.device)
-    for _, states in stream(field, size, known, cell_clip=cell_clip):
+    for _, states in stream(field, whole_picture(field.size, size), known, cell_clip=cell_clip):
         z = states[-1]
-        wide = torch.cat([z.double(), torch.ones_like(z[:, :1], dtype=torch.float64)], dim=1)
-        total = total + wide.T @ wide
+        total = total + _moments(z)
         if layer is not None:
             integral = integral + layer.integral(z.unsqueeze(0))[0].double() * len(z)
     return total, integral
+
+
+def _moments(z: Tensor) -> Tensor:
+    """Gram matrix (d_z+1, d_z+1) of [z, 1] in float64, for z (n, d_z)."""
+    wide = torch.cat([z.double(), torch.ones_like(z[:, :1], dtype=torch.float64)], dim=1)
+    return wide.T @ wide
 
 
 def _weights(linear: nn.Linear) -> Array:

@@ -145,6 +145,24 @@ class BlockField:
         whole = whole_picture(self.size, size)
         return self._integrals((size, version), lambda: self._integrate(whole, version))
 
+    @torch.no_grad()
+    def latent(self, size: tuple[int, int]) -> Tensor:
+        """z_0 (n, d_z) at points that are spread over the whole picture at `size`, those of the first version."""
+        whole = whole_picture(self.size, size)
+        if self._is_sampled:
+            return self._lift_samples(whole, 1)
+        features = self._field(*self._all, None).features
+        rows, columns = low_discrepancy(min(QUADRATURE_POINTS, size[0] * size[1]), size, features.device)
+        cell = whole.cell(clip=True, device=features.device)
+        return self.model.lift_points(features.permute(2, 0, 1).unsqueeze(0), whole.points(rows, columns), cell)[0]
+
+    def some_features(self) -> Tensor:
+        """Features (n, C) of pixels that are spread over the whole picture, those of the first version."""
+        if not self._is_sampled:
+            return self._field(*self._all, None).features.flatten(0, 1)
+        self._sample(1, None)
+        return torch.cat(self._samples[: SAMPLE_COUNTS[0] // SAMPLE_BATCH]).flatten(0, 2)
+
     # Blocks
 
     @property
@@ -152,8 +170,8 @@ class BlockField:
         """Bytes of the sample windows and of the cached integrals, at most; blocks are counted by the cache."""
         width = channels(self.model.encoder)
         windows = SAMPLE_COUNTS[-1] * (SAMPLE_SIDE + 2) ** 2 * width if self._is_sampled else 0
-        layers = sum(2 * layer.W1.weight.numel() for layer in self.model.kernel_layers())
-        return 4 * (windows + CACHED_SCALES * layers)
+        layers = sum((2 + 1 / layer.heads) * layer.W1.weight.numel() for layer in self.model.kernel_layers())
+        return round(4 * (windows + CACHED_SCALES * layers))
 
     def missing(self, region: Region) -> list[Place]:
         """Blocks that a render of `region` needs and that are not cached, the nearest to its centre first."""
@@ -196,7 +214,7 @@ class BlockField:
         out = torch.empty(3, *size)
         for i, (rows, columns, part) in enumerate(pieces):
             report = part_of(progress, i, len(pieces))
-            field, local = self._part(part, report)
+            field, local = self.part(part, report)
             out[:, rows, columns] = field.render(
                 (rows.stop - rows.start, columns.stop - columns.start),
                 region=local,
@@ -245,8 +263,8 @@ class BlockField:
 
     # Evaluation
 
-    def _part(self, region: Region, progress: Progress | None) -> tuple[Field, Region]:
-        """A field of the pixels that `region` depends on, and the region in it."""
+    def part(self, region: Region, progress: Progress | None = None) -> tuple[Field, Region]:
+        """A field of the pixels that `region` depends on, and the region in it; it has no integrals of its own."""
         rows, columns = self._window(region)
         top, left, bottom, right = region
         local = (top - rows.start, left - columns.start, bottom - rows.start, right - columns.start)
@@ -325,13 +343,17 @@ class BlockField:
     def _integrate(self, whole: Sampling, version: int) -> Integrals:
         if not self._is_sampled:
             return self._field(*self._all, None).integrate(whole.size, integral=QUADRATURE_POINTS)
+        z = self._lift_samples(whole, version)
+        return integrate_points(self.model.kernel_layers(), z, QUADRATURE_POINTS // 4)
+
+    def _lift_samples(self, whole: Sampling, version: int) -> Tensor:
+        """z_0 (n, d_z) at points of the sample windows."""
         self._sample(version, None)
         count = SAMPLE_COUNTS[version - 1]
         features = torch.cat(self._samples[: count // SAMPLE_BATCH]).permute(0, 3, 1, 2)
         coords = self._sample_points(whole, count).to(features.device)
         cell = whole.cell(clip=True, device=features.device).expand(count, 2)
-        z = self.model.lift_points(features, coords, cell).flatten(0, 1)
-        return integrate_points(self.model.kernel_layers(), z, QUADRATURE_POINTS // 4)
+        return self.model.lift_points(features, coords, cell).flatten(0, 1)
 
     def _sample_points(self, whole: Sampling, count: int) -> Tensor:
         """Coordinates (count, n, 2) of output pixels in each of the first windows, in [-1, 1] of what is kept of it."""

@@ -31,6 +31,8 @@ class LayerMap:
     a: Tensor
     W2: Tensor
     b2: Tensor
+    M: Tensor
+    """(heads, width, width): the integral itself, which A and a contain."""
 
     def __call__(self, z: Tensor) -> Tensor:
         """(..., d_z) → the same; differentiable."""
@@ -64,9 +66,11 @@ class KeyValue:
 
 def layer_map(layer: GalerkinLayer, sums: Moments, n: int) -> LayerMap:
     """Fold a layer and its integral, given by the moments of n points, into two products."""
-    A, a = fused.first_map(layer, fused.integral(layer, sums, n))
+    M = fused.integral(layer, sums, n)
+    A, a = fused.first_map(layer, M)
     dtype = layer.W2.weight.dtype
-    return LayerMap(A[0].T.to(dtype).contiguous(), a[0].to(dtype), layer.W2.weight.T.contiguous(), layer.W2.bias)
+    W2 = layer.W2.weight.T.contiguous()
+    return LayerMap(A[0].T.to(dtype).contiguous(), a[0].to(dtype), W2, layer.W2.bias, M[0])
 
 
 class Passes:

@@ -35,6 +35,7 @@ ROUTES: list[tuple[str, str, Handler]] = [
     ("POST", "/api/images", handlers.upload),
     ("GET", "/api/images/{id}/state", handlers.state),
     ("GET", "/api/images/{id}/tile", handlers.tile),
+    ("GET", "/api/images/{id}/inside", handlers.inside),
     ("POST", "/api/images/{id}/exports", handlers.export),
     ("POST", "/api/images/{id}/exports/estimate", handlers.estimate),
     ("POST", "/api/images/{id}/clips", handlers.clip),

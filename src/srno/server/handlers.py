@@ -4,11 +4,12 @@ import json
 import mimetypes
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from srno._version import __version__
-from srno.imaging.formats import CAPABILITIES
+from srno.imaging.formats import CAPABILITIES, EXTRAS, READ_FORMATS, READ_SUFFIXES, Format
 from srno.server.long_jobs import State
 from srno.server.requests import (
     MAX_FORM_OVERHEAD_BYTES,
@@ -48,18 +49,29 @@ async def about(studio: Studio, _request: "Request") -> Reply:
     formats = [
         {"name": name, "bits": can.bits, "alpha": can.alpha, "lossless": can.lossless}
         for name, can in CAPABILITIES.items()
+        if _has_codec(name)
     ]
+    reads = {
+        "formats": [name for name in READ_FORMATS if _has_codec(name)],
+        "suffixes": [suffix for suffix, name in READ_SUFFIXES.items() if _has_codec(name)],
+    }
     return json_reply(
         {
             "version": __version__,
             "limits": {"bytes": studio.limits.bytes, "pixels": studio.limits.pixels},
             "models": list(studio.models),
             "formats": formats,
+            "reads": reads,
             "examples": list(studio.examples),
             "threads": studio.threads,
             "zoom": LARGEST_ZOOM,
         }
     )
+
+
+def _has_codec(name: Format) -> bool:
+    """Whether a format can be read and written: some need packages that are optional."""
+    return name not in EXTRAS or find_spec(EXTRAS[name][0]) is not None
 
 
 async def example(studio: Studio, request: "Request") -> Reply:
@@ -93,13 +105,24 @@ async def state(studio: Studio, request: "Request") -> Reply:
 
 async def tile(studio: Studio, request: "Request") -> Reply:
     """A tile as PNG: ?source=light&level=4096,3072&rect=left,top,width,height&version=2."""
+    wanted = _tile(request)
+    await finish(request, studio.load(wanted.source))
+    return Reply(await finish(request, studio.tile(request.path_params["id"], wanted)), "image/png")
+
+
+async def inside(studio: Studio, request: "Request") -> Reply:
+    """Maps of what a model computes on its way to a window, with the parameters of a tile."""
+    wanted = _tile(request)
+    await finish(request, studio.load(wanted.source))
+    return json_reply(await finish(request, studio.inside(request.path_params["id"], wanted)))
+
+
+def _tile(request: "Request") -> Tile:
     width, height = read_numbers(request, "level", 2)
     left, top, columns, rows = read_numbers(request, "rect", 4)
     version = read_numbers(request, "version", 1)[0] if "version" in request.query_params else None
     source = request.query_params.get("source", BICUBIC)
-    await finish(request, studio.load(source))
-    wanted = Tile(source, (width, height), (left, top, columns, rows), version)
-    return Reply(await finish(request, studio.tile(request.path_params["id"], wanted)), "image/png")
+    return Tile(source, (width, height), (left, top, columns, rows), version)
 
 
 async def export(studio: Studio, request: "Request") -> Reply:

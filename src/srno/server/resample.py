@@ -29,13 +29,18 @@ def bicubic(opened: Opened, region: Box, size: tuple[int, int]) -> Image.Image:
 
 
 def bicubic_alpha(opened: Opened, region: Box, size: tuple[int, int]) -> Image.Image | None:
-    """Alpha of a region at `size`; None if the picture is opaque."""
+    """Alpha of a region at `size`, 8 bits; None if the picture is opaque."""
+    values = alpha_values(opened, region, size)
+    return None if values is None else Image.fromarray(np.rint(values * 255).astype(np.uint8))
+
+
+def alpha_values(opened: Opened, region: Box, size: tuple[int, int]) -> Floats | None:
+    """The same in [0, 1]."""
     alpha = opened.picture.alpha
     if alpha is None:
         return None
     part, box = _around(Picture(colour=alpha[..., None]), region, size)
-    values = _resize(to_float(part.colour)[..., 0], box, size)
-    return Image.fromarray(np.rint(values.clip(0, 1) * 255).astype(np.uint8))
+    return _resize(to_float(part.colour)[..., 0], box, size).clip(0, 1)
 
 
 def nearest(opened: Opened, region: Box, size: tuple[int, int]) -> Image.Image:

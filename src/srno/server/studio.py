@@ -27,12 +27,13 @@ from srno.progress import Progress
 from srno.server import clips, exports
 from srno.server.block_jobs import RENDER, BlockJobs, priority
 from srno.server.exports import Exported, ExportOptions
+from srno.server.inside import Channels, choose_channels, describe, look_inside
 from srno.server.long_jobs import LongJobs, State
 from srno.server.opened import Opened, as_png
 from srno.server.rates import Rates
 from srno.server.resample import Box, bicubic
 from srno.server.store import Store
-from srno.server.tiles import FILTERS, Tile, evaluate
+from srno.server.tiles import FILTERS, LARGEST_WINDOW_PIXELS, Tile, evaluate
 from srno.server.workers import FIRST, Task, Worker
 from srno.upscaling.upscaler import Upscaler
 
@@ -42,6 +43,8 @@ SMALL_FILE_BYTES = 1_000_000
 """Files up to this size are decoded by the threads of the tiles; larger ones wait for one another."""
 DECODING_BYTES_PER_PIXEL = 8
 """Memory for decoding: the decoder's samples and an upright copy."""
+CHANNELS_BYTES = 2000
+"""Memory of the choice of channels that are shown of a picture."""
 
 
 class GoneError(SRNOError):
@@ -146,9 +149,7 @@ class Studio:
     def _evaluate(self, opened: Opened, tile: Tile, key: Hashable) -> Task[bytes]:
         """Queue a tile behind the blocks and sample windows that it needs."""
         field = self._field(opened, tile.source)
-        version = field.versions if tile.version is None else tile.version
-        if not 1 <= version <= field.versions:
-            raise SRNOError(f"version {version}: this picture has {field.versions}")
+        version = self._version(field, tile)
 
         def work(progress: Progress) -> bytes:
             progress(0.0)
@@ -161,6 +162,40 @@ class Studio:
 
         needs = self._blocks.needs(opened, field, tile.region(opened.size), version)
         return self._blocks.after(needs, lambda jobs: self._tiles.submit(work, priority(opened, RENDER), jobs))
+
+    def inside(self, picture: str, view: Tile) -> Task[State]:
+        """What the operator computes on its way to a window, as maps. The model has to be loaded."""
+        opened = self.opened(picture)
+        view.check(opened.size, LARGEST_WINDOW_PIXELS)
+        field = self._field(opened, self._known(view.source))
+        if not view.is_operator(opened.size):
+            raise SRNOError("below ×1 nothing is enlarged, and the operator is not evaluated: zoom in")
+        version, region = self._version(field, view), view.region(opened.size)
+
+        def work(progress: Progress) -> State:
+            progress(0.0)
+            with self._store.reserve(RENDER_MEMORY, "the maps", strict=False):
+                channels = self._channels(field)
+                groups = look_inside(field, (view.level[1], view.level[0]), region, version, channels, progress)
+                return describe(groups) | {"version": version}
+
+        needs = self._blocks.needs(opened, field, region, version)
+        return self._blocks.after(needs, lambda jobs: self._tiles.submit(work, priority(opened, RENDER), jobs))
+
+    def _channels(self, field: BlockField) -> Channels:
+        """The channels that are shown of a picture, chosen once."""
+        key = ("channels", field.key)
+        channels = self._store.get(key, Channels)
+        if channels is None:
+            channels = choose_channels(field)
+            self._store.offer(key, channels, CHANNELS_BYTES)
+        return channels
+
+    def _version(self, field: BlockField, tile: Tile) -> int:
+        version = field.versions if tile.version is None else tile.version
+        if not 1 <= version <= field.versions:
+            raise SRNOError(f"version {version}: this picture has {field.versions}")
+        return version
 
     def _keep(self, key: Hashable, data: bytes) -> bytes:
         self._store.offer(key, data, len(data))
@@ -177,6 +212,8 @@ class Studio:
 
         def work(progress: Progress) -> str:
             with self._store.wait_for(needed, self._describe(opened, options), progress):
+                if options.part is not None:
+                    return self._publish(exports.export_part(opened, self._field(opened, model), options, progress))
                 done = exports.export(opened, operator, options, exports.SMALLEST_ENGINE_MEMORY, progress)
             return self._publish(done)
 
@@ -191,10 +228,11 @@ class Studio:
         def work(_progress: Progress) -> State:
             width, height = options.target.size
             rendered = options.target.whole[0] * options.target.whole[1]
-            seconds = self._rates.estimate(model, opened.pixels, rendered)
+            encoded = options.target.source[0] * options.target.source[1]
+            seconds = self._rates.estimate(model, encoded, rendered)
             if seconds is not None:
-                parts = (8 if options.ensemble else 1) * (1 if opened.picture.alpha is None else 2)
-                seconds *= parts / self.threads
+                both = opened.picture.alpha is not None and options.part is None  # alpha is a picture of its own
+                seconds *= (8 if options.ensemble else 1) * (2 if both else 1) / self.threads
             size = exports.estimate_bytes(opened, options)
             return {"width": width, "height": height, "bytes": size, "seconds": seconds}
 

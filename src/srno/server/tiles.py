@@ -16,6 +16,8 @@ FILTERS = {BICUBIC: bicubic, NEAREST: nearest}
 """Sources of tiles that are computed without a model."""
 LARGEST_ZOOM = 512
 LARGEST_TILE_PIXELS = 2048 * 2048
+LARGEST_WINDOW_PIXELS = 8192 * 8192
+"""Of a window whose inside is shown; its maps are small."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,13 @@ class Tile:
     version: int | None = None
     """Version of the kernel integral; the last one unless given."""
 
-    def check(self, size: tuple[int, int]) -> None:
+    def check(self, size: tuple[int, int], most: int = LARGEST_TILE_PIXELS) -> None:
         """Raise unless the tile is inside the level, and the level within the zoom limits of a picture of `size`."""
         left, top, width, height = self.rect
         if not all(1 <= new <= LARGEST_ZOOM * old for new, old in zip(self.level, size, strict=True)):
             raise SRNOError(f"level {self.level[0]}×{self.level[1]}: between 1 pixel and ×{LARGEST_ZOOM}")
-        if min(left, top) < 0 or min(width, height) < 1 or width * height > LARGEST_TILE_PIXELS:
-            raise SRNOError(f"tile {self.rect}: at least 1 pixel and at most {LARGEST_TILE_PIXELS:,}")
+        if min(left, top) < 0 or min(width, height) < 1 or width * height > most:
+            raise SRNOError(f"tile {self.rect}: at least 1 pixel and at most {most:,}")
         if left + width > self.level[0] or top + height > self.level[1]:
             raise SRNOError(f"tile {self.rect} is not inside the level {self.level[0]}×{self.level[1]}")
 

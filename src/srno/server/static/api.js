@@ -68,6 +68,11 @@ export async function fetchState(id, model, signal) {
   return (await ask(`/api/images/${id}/state?${new URLSearchParams({ model })}`, { signal })).json();
 }
 
+/** What a model computes on its way to a window: maps and matrices. */
+export async function fetchInside(id, request, signal) {
+  return (await ask(`/api/images/${id}/inside?${new URLSearchParams(request)}`, { signal })).json();
+}
+
 /** Size, bytes and seconds of an export. */
 export async function estimateExport(id, options, signal) {
   return (await ask(`/api/images/${id}/exports/estimate`, asJSON(options, signal))).json();

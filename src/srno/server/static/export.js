@@ -1,4 +1,4 @@
-// The dialog that exports the whole picture to a file, with the options of `srno upscale`.
+// The dialog that exports the picture, or the part in the window, to a file, with the options of `srno upscale`.
 
 import { estimateExport, makeFile, pause } from "./api.js";
 import { readSettings, saveSettings } from "./keep.js";
@@ -11,7 +11,7 @@ const ESTIMATE_DELAY_MS = 250; // after the last change of an option
 const REMEMBERED = ["by", "scale", "fit", "depth", "quality"];
 
 export class Exporter {
-  /** `current()` returns the picture and the model. */
+  /** `current()` returns the picture, the model and the view. */
   constructor({ formats, current }) {
     Object.assign(this, { formats, current, control: null });
     this.dialog = $("export");
@@ -25,14 +25,13 @@ export class Exporter {
       event.preventDefault(); // Enter in a field
       this.start();
     });
+    $("part").addEventListener("input", () => this.#proposeSize());
     $("order-fields").addEventListener("input", () => this.update());
     this.dialog.addEventListener("close", () => this.control?.abort());
   }
 
   open() {
-    const { picture } = this.current();
-    $("width").value ||= picture.width * 4;
-    $("height").value ||= picture.height * 4;
+    if (!$("width").value) this.#proposeSize();
     $("export-done").replaceChildren();
     this.update();
     this.dialog.showModal();
@@ -43,12 +42,35 @@ export class Exporter {
     this.control?.abort();
     this.dialog.close();
     $("width").value = $("height").value = "";
-    $("format").value = this.current().picture.format === "JPEG" ? "JPEG" : "PNG";
+    $("part").value = "whole";
+    $("format").value = ["JPEG", "HEIF"].includes(this.current().picture.format) ? "JPEG" : "PNG";
+  }
+
+  /** Left, top, right and bottom of what is exported, in whole pixels of the picture. */
+  get box() {
+    const { picture, view } = this.current();
+    if ($("part").value === "whole") return [0, 0, picture.width, picture.height];
+    const { left, top, right, bottom } = view.visible();
+    const { x, y } = view.scales;
+    const end = [Math.min(picture.width, Math.ceil(right / x)), Math.min(picture.height, Math.ceil(bottom / y))];
+    return [Math.floor(left / x), Math.floor(top / y), ...end];
+  }
+
+  /** Pixels of the picture that are exported. */
+  get source() {
+    const [left, top, right, bottom] = this.box;
+    return { width: right - left, height: bottom - top };
+  }
+
+  #proposeSize() {
+    $("width").value = this.source.width * 4;
+    $("height").value = this.source.height * 4;
   }
 
   /** Show the fields that apply, and the size of the result. */
   update() {
     const by = $("by").value;
+    $("ensemble-row").hidden = $("part").value !== "whole";
     for (const row of this.dialog.querySelectorAll("[data-by]")) row.hidden = !row.dataset.by.split(" ").includes(by);
     const format = this.formats.find(({ name }) => name === $("format").value);
     $("quality-row").hidden = format.lossless || format.name === "GIF";
@@ -84,18 +106,20 @@ export class Exporter {
 
   /** The size of the result, computed like on the server, or what is wrong with the fields. */
   outcome() {
-    const { picture } = this.current();
+    const { source } = this;
+    const least = $("part").value === "whole" ? 0 : 1;
     const number = (id) => Number($(id).value || NaN);
     const { value: by } = $("by");
-    const x = number("width") / picture.width;
-    const y = number("height") / picture.height;
+    const x = number("width") / source.width;
+    const y = number("height") / source.height;
     const fit = $("fit").value;
     const factor = { scale: number("scale"), width: x, height: y, size: fit === "cover" ? Math.max(x, y) : Math.min(x, y) }[by];
+    if (least && factor < least) return { problem: "A part is enlarged: give a scale of at least 1." };
     if (!(factor > 0 && factor <= LARGEST_SCALE)) {
       return { problem: by === "scale" ? `Give a scale above 0, up to ${LARGEST_SCALE}.` : `Give a size of at least one pixel, up to ×${LARGEST_SCALE}.` };
     }
     if (by === "size" && fit !== "contain") return checked(number("width"), number("height"));
-    return checked(round(picture.width * factor), round(picture.height * factor));
+    return checked(round(source.width * factor), round(source.height * factor));
   }
 
   options() {
@@ -104,6 +128,7 @@ export class Exporter {
     const format = this.formats.find(({ name }) => name === $("format").value);
     return {
       model: this.current().model,
+      ...($("part").value === "whole" ? {} : { part: this.box }),
       ...(by === "size" ? { size: `${size.width}x${size.height}`, fit: $("fit").value } : { [by]: size[by] }),
       format: format.name,
       depth: format.bits.includes(16) ? $("depth").value : "keep",

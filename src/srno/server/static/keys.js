@@ -9,8 +9,9 @@ export const KEYS = [
   ["1 2 3 4", "one picture, divider, side by side, lens"],
   ["Space", "hold to see the other side"],
   ["s", "save this view"],
-  ["e", "export the whole picture"],
+  ["e", "export the picture, or this part of it"],
   ["b", "before and after, or a zoom, to share"],
+  ["i", "inside the operator"],
   ["f", "full screen"],
   ["o", "open a picture"],
   ["[ ]", "previous and next picture"],
@@ -48,7 +49,7 @@ export function listenForKeys(act, isViewing) {
     }
     const mode = MODES[Number(event.key) - 1];
     if (mode) return run(event, () => act.mode(mode));
-    const others = { s: act.save, e: act.export, b: act.share, f: act.fullscreen, Escape: act.stop };
+    const others = { s: act.save, e: act.export, b: act.share, i: act.inside, f: act.fullscreen, Escape: act.stop };
     const steps = { "[": () => act.step(-1), "]": () => act.step(1) };
     const found = { ...others, ...steps }[event.key];
     if (found) run(event, found);

@@ -2,8 +2,18 @@
 
 const mega = (value) => (value / 1e6).toLocaleString("en", { maximumFractionDigits: 1 });
 
-export const describeLimits = ({ bytes, pixels }) =>
-  `PNG, JPEG, WebP, TIFF, AVIF, GIF or BMP, up to ${mega(bytes)} MB and ${mega(pixels)} megapixels. It stays on this server and in this browser.`;
+const NAMES = { WEBP: "WebP", JXL: "JPEG XL", JP2: "JPEG 2000", HEIF: "HEIC" }; // others are called what the server calls them
+const SHOWN = ["JPEG", "PNG", "HEIF", "WEBP", "TIFF", "AVIF"]; // the usual ones
+
+/** Which files can be opened, in words. */
+export function describeLimits({ limits: { bytes, pixels }, reads: { formats } }) {
+  const usual = SHOWN.filter((format) => formats.includes(format)).map((format) => NAMES[format] ?? format);
+  const more = formats.length > usual.length ? " and more" : "";
+  return `${usual.join(", ")}${more}, up to ${mega(bytes)} MB and ${mega(pixels)} megapixels. It stays on this server and in this browser.`;
+}
+
+/** The value of `accept` for a file chooser: not every system knows all of the formats as pictures. */
+export const acceptedTypes = ({ reads: { suffixes } }) => ["image/*", ...suffixes].join();
 
 /** Why a file cannot be opened, as far as the browser can check, or null. */
 export async function refusal(file, limits) {
@@ -30,14 +40,17 @@ function sizeOf(file) {
   }).finally(() => URL.revokeObjectURL(url));
 }
 
-/** Call `onFiles` with the files that are dropped, pasted or chosen, `onReject` with a message if there are none. */
-export function listen({ input, veil, onFiles, onReject }) {
+/**
+ * Call `onFiles` with the files that are dropped, pasted or chosen, `onReject` with a message if there are none. Files
+ * with one of these suffixes are pictures, too, whatever the system says.
+ */
+export function listen({ input, veil, suffixes, onFiles, onReject }) {
   input.addEventListener("change", () => {
     if (input.files.length) onFiles([...input.files]);
     input.value = "";
   });
   addEventListener("paste", (event) => {
-    const files = picturesIn(event.clipboardData);
+    const files = picturesIn(event.clipboardData, suffixes);
     if (files.length) onFiles(files);
     else if (!isText(event.target)) onReject("There is no picture on the clipboard.");
   });
@@ -52,16 +65,17 @@ export function listen({ input, veil, onFiles, onReject }) {
   addEventListener("drop", (event) => {
     event.preventDefault();
     show(-depth);
-    const files = picturesIn(event.dataTransfer);
+    const files = picturesIn(event.dataTransfer, suffixes);
     if (files.length) onFiles(files);
     else onReject("That is not a file. Save the picture first, then drop the file.");
   });
 }
 
 /** The picture files, or the first file if none is a picture. */
-function picturesIn(data) {
+function picturesIn(data, suffixes) {
   const files = [...(data?.files ?? [])];
-  const pictures = files.filter((file) => file.type.startsWith("image/"));
+  const isPicture = ({ name, type }) => type.startsWith("image/") || suffixes.some((suffix) => name.toLowerCase().endsWith(suffix));
+  const pictures = files.filter(isPicture);
   return pictures.length ? pictures : files.slice(0, 1);
 }
 

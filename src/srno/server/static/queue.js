@@ -17,13 +17,14 @@ export class Queue {
     return added[0];
   }
 
-  /** Remove a picture that cannot be opened. */
+  /** Remove a picture that cannot be opened, and return the one after it. */
   remove(entry) {
     const place = this.entries.indexOf(entry);
-    if (place < 0) return;
+    if (place < 0) return null;
     this.entries.splice(place, 1);
     if (place <= this.index) this.index -= 1;
     this.show();
+    return this.entries[place] ?? null;
   }
 
   /** Make an entry the current one. */

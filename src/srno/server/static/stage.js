@@ -27,6 +27,14 @@ export class Stage {
     }
   }
 
+  /** Give the canvas its size now, when the stage has just become visible; the observer comes later. */
+  measure() {
+    const { canvas } = this;
+    const size = [canvas.clientWidth, canvas.clientHeight].map((length) => devicePixels(length, NaN));
+    if (Math.abs(canvas.width - size[0]) > 1) canvas.width = size[0];
+    if (Math.abs(canvas.height - size[1]) > 1) canvas.height = size[1];
+  }
+
   /** Device pixels per CSS pixel. */
   get ratio() {
     return this.canvas.width / Math.max(1, this.canvas.clientWidth);

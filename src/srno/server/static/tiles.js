@@ -1,52 +1,11 @@
 // One source of pixels, a model or a filter: its tiles at each zoom level, and what to draw until they arrive.
 
 import { fetchTile } from "./api.js";
+import { Level } from "./level.js";
 
 const CACHED_TILE_PIXELS = 48e6; // per source
 const CACHED_VIEWS = 8;
-
-/** The tiles of one zoom level, on a grid that fits the window in which the level was first seen. */
-class Level {
-  constructor(size, visible, longest) {
-    const span = (low, high) => {
-      const room = Math.max(1, high - low);
-      return { origin: low, step: Math.ceil(room / Math.ceil(room / longest)) };
-    };
-    this.size = size;
-    this.x = span(visible.left, visible.right);
-    this.y = span(visible.top, visible.bottom);
-    this.version = 0; // of the kernel integral; tiles of an older version are replaced
-    this.tiles = new Map();
-  }
-
-  /** Keys and rectangles of the tiles that touch the visible part, the ones nearest to its centre first. */
-  covering(visible) {
-    const found = [];
-    const range = (axis, low, high) => [
-      Math.floor((low - axis.origin) / axis.step),
-      Math.ceil((high - axis.origin) / axis.step),
-    ];
-    const [firstX, lastX] = range(this.x, visible.left, visible.right);
-    const [firstY, lastY] = range(this.y, visible.top, visible.bottom);
-    for (let j = firstY; j < lastY; j++) {
-      for (let i = firstX; i < lastX; i++) found.push(this.#tile(i, j));
-    }
-    const middle = { x: (visible.left + visible.right) / 2, y: (visible.top + visible.bottom) / 2 };
-    const distance = ({ rect: [x, y, w, h] }) => Math.hypot(x + w / 2 - middle.x, y + h / 2 - middle.y);
-    return found.sort((a, b) => distance(a) - distance(b));
-  }
-
-  #tile(i, j) {
-    const cut = (axis, index, size) => {
-      const start = axis.origin + index * axis.step;
-      const low = Math.max(0, start);
-      return [low, Math.min(size, start + axis.step) - low];
-    };
-    const [x, width] = cut(this.x, i, this.size.width);
-    const [y, height] = cut(this.y, j, this.size.height);
-    return { key: `${i},${j}`, rect: [x, y, width, height] };
-  }
-}
+const COARSE = { factor: 4, zoom: 8, tiles: 6 }; // a window is first computed coarsely from this zoom and size on
 
 export class Layer {
   /**
@@ -68,21 +27,46 @@ export class Layer {
     const level = this.#level(view);
     // A level changes its version only here, at rest, and there are few versions: nothing flickers.
     level.version = this.version;
-    const missing = level.covering(view.visible()).filter(({ key }) => !this.#isCurrent(level, key));
+    const missing = level.covering(view.visible()).filter(({ key }) => !level.isCurrent(key));
     const urls = new Set(missing.map((tile) => this.#name(level, tile)));
     for (const name of this.running.keys()) if (!urls.has(name)) this.#cancel(name);
     this.queue = missing.filter((tile) => !this.running.has(this.#name(level, tile))).map((tile) => ({ level, tile }));
+    if (this.under && missing.length >= COARSE.tiles && view.scale >= COARSE.zoom) this.#coarse(view);
+    else this.early?.control.abort();
     this.#next();
     this.#evict();
   }
 
-  #isCurrent(level, key) {
-    const tile = level.tiles.get(key);
-    return !!tile && tile.version === level.version;
+  /** Request the window at a fraction of its zoom, unless a snapshot of it is as good: it takes a fraction of the time. */
+  async #coarse(view) {
+    const good = ({ rect, x }) => x * COARSE.factor >= view.scales.x * 0.99 && covers(rect, view);
+    if (this.#usefulViews(view).some(good)) return;
+    const { picture, source, version } = this;
+    const width = Math.round(view.level.width / COARSE.factor);
+    const height = Math.max(1, Math.round((picture.height * width) / picture.width));
+    const { left, top, right, bottom } = view.visible();
+    const [x, y] = [left, top].map((side) => Math.floor(side / COARSE.factor));
+    const end = [Math.min(width, Math.ceil(right / COARSE.factor)), Math.min(height, Math.ceil(bottom / COARSE.factor))];
+    const request = { source, level: `${width},${height}`, rect: [x, y, end[0] - x, end[1] - y].join(), version };
+    const name = Object.values(request).join();
+    if (this.early?.name === name) return;
+    this.early?.control.abort();
+    const early = (this.early = { name, control: new AbortController() });
+    try {
+      const canvas = await fetchTile(picture.id, request, early.control.signal);
+      this.#addView({ canvas, left: -x, top: -y, x: width / picture.width, y: height / picture.height });
+      this.onChange();
+    } catch {
+      // the tiles of the window follow, and report what is wrong
+    } finally {
+      if (this.early === early) this.early = null;
+    }
   }
 
   /** Cancel all requests. */
   halt() {
+    this.early?.control.abort();
+    this.early = null;
     this.queue = [];
     for (const name of this.running.keys()) this.#cancel(name);
   }
@@ -99,7 +83,7 @@ export class Layer {
     if (!level) return { done: 0, all: 1, current: false };
     const tiles = level.covering(view.visible());
     const done = tiles.filter(({ key }) => level.tiles.has(key)).length;
-    const current = level.version === this.version && tiles.every(({ key }) => this.#isCurrent(level, key));
+    const current = level.version === this.version && tiles.every(({ key }) => level.isCurrent(key));
     return { done, all: tiles.length, current };
   }
 
@@ -125,8 +109,11 @@ export class Layer {
     canvas.height = view.pane.height;
     this.draw(canvas.getContext("2d"), view, { still: true });
     const { x, y } = view.scales;
-    const seen = { canvas, left: Math.round(view.left), top: Math.round(view.top), x, y };
-    this.views = [...this.views.filter((old) => old.x !== x), seen].slice(-CACHED_VIEWS);
+    this.#addView({ canvas, left: Math.round(view.left), top: Math.round(view.top), x, y });
+  }
+
+  #addView(seen) {
+    this.views = [...this.views.filter((old) => old.x !== seen.x), seen].slice(-CACHED_VIEWS);
     this.views.sort((a, b) => a.x - b.x);
   }
 
@@ -168,8 +155,7 @@ export class Layer {
     const placed = this.views.map((seen) => ({ ...seen, rect: placeOf(seen, view) }));
     const { width, height } = view.pane;
     const near = placed.filter(({ rect: [x, y, w, h] }) => x < width && y < height && x + w > 0 && y + h > 0 && w > 8);
-    const covers = ({ rect: [x, y, w, h] }) => x <= 0 && y <= 0 && x + w >= width && y + h >= height;
-    const first = near.findLastIndex(covers);
+    const first = near.findLastIndex(({ rect }) => covers(rect, view));
     return near.slice(Math.max(0, first));
   }
 
@@ -241,7 +227,7 @@ export class Layer {
   }
 
   #evict() {
-    const pixels = () => [...this.levels.values()].reduce((sum, { tiles, x, y }) => sum + tiles.size * x.step * y.step, 0);
+    const pixels = () => [...this.levels.values()].reduce((sum, level) => sum + level.pixels, 0);
     for (const [width, level] of this.levels) {
       if (this.levels.size === 1 || pixels() <= CACHED_TILE_PIXELS) return;
       for (const { bitmap } of level.tiles.values()) bitmap.close();
@@ -255,6 +241,15 @@ const FADE_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : 140
 /** The picture's corner, on whole pixels if the view is snapped. */
 function corner(view) {
   return view.snapped ? [Math.round(view.left), Math.round(view.top)] : [view.left, view.top];
+}
+
+/** Whether a rectangle covers the part of the picture that is in the window. */
+function covers([x, y, w, h], view) {
+  const [left, top] = corner(view);
+  const { width, height } = view.pane;
+  const right = Math.min(width, left + view.picture.width * view.scales.x);
+  const bottom = Math.min(height, top + view.picture.height * view.scales.y);
+  return x <= Math.max(0, left) + 1 && y <= Math.max(0, top) + 1 && x + w >= right - 1 && y + h >= bottom - 1;
 }
 
 /** The rectangle of an earlier snapshot in this view. */

@@ -1,0 +1,270 @@
+"""Measure the web page in chromium: how soon it is sharp, how smoothly it zooms, and what memory it keeps.
+
+    python benchmarks/page.py                              # everything
+    python benchmarks/page.py --megapixels 0.3 --repeats 3 --only sharp
+
+Starts `srno serve` and prints Markdown tables. Times begin when the view comes to rest: its last change of position.
+A first line says how busy the machine is, since every number depends on it.
+"""
+
+import argparse
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+import srno
+
+EXAMPLE = Path(srno.__file__).parent / "examples" / "coffee.png"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+WINDOW = {"width": 1280, "height": 856}
+"""CSS pixels; the bar at the top leaves 1280×800 for the picture."""
+SHARP = "#stage[data-sharp=true][data-drawn=true]"
+TIMEOUT_MS = 300_000
+SLOW_FRAME_MS = 34
+PARTS = ("sharp", "frames", "memory", "tabs")
+
+WATCH = """() => {
+    window.seen = { rest: 0, sharp: 0 };
+    const stage = document.getElementById("stage");
+    let view = "";
+    new MutationObserver(() => {
+        const { view: now, sharp } = stage.dataset;
+        if (now !== view) Object.assign(window.seen, { rest: performance.now(), sharp: 0 });
+        view = now;
+        if (sharp === "true") window.seen.sharp ||= performance.now();
+        else window.seen.sharp = 0;
+    }).observe(stage, { attributes: true });
+    performance.setResourceTimingBufferSize(100000);
+}"""
+TIMES = """(model) => {
+    const { rest, sharp } = window.seen;
+    const asked = performance.getEntriesByType("resource");
+    const tiles = asked.filter(({ name }) => name.includes(`/tile?source=${model}&`));
+    const width = document.getElementById("stage").dataset.view.split(",")[0];
+    const ends = tiles.filter(({ name, responseEnd }) => name.includes(`level=${width}%2C`) && responseEnd)
+        .map(({ responseEnd }) => responseEnd);
+    return { first: Math.max(0, Math.min(...ends) - rest) / 1000, whole: (sharp - rest) / 1000 };
+}"""
+FRAMES = """() => {
+    window.frames_seen = [];
+    let before = performance.now();
+    const step = (now) => {
+        window.frames_seen.push(now - before);
+        before = now;
+        requestAnimationFrame(step);
+    };
+    requestAnimationFrame(step);
+}"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running `srno serve`."""
+
+    address: str
+    process: int
+
+    @property
+    def resident_megabytes(self) -> float:
+        """Resident set of the server, in MB."""
+        text = Path(f"/proc/{self.process}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", text)
+        assert found
+        return int(found[1]) * 1024 / 1e6
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of the server so far, which does not depend on other programs."""
+        fields = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def serving(memory: str, threads: int | None) -> Iterator[Server]:
+    """Run the server."""
+    command = [sys.executable, "-m", "srno", "serve", "--no-open", "--port", "0", "--memory", memory]
+    command += [] if threads is None else ["--threads", str(threads)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        address = re.search(r"http://\S+", process.stderr.readline())
+        assert address, "srno serve has not started"
+        yield Server(address[0].rstrip("/"), process.pid)
+        process.terminate()
+
+
+def photo(megapixels: float) -> bytes:
+    """A JPEG of this many pixels: an example, enlarged, with noise."""
+    height = round((megapixels * 1e6 * 3 / 4) ** 0.5)
+    width = height * 4 // 3
+    image = Image.open(EXAMPLE).convert("RGB").resize((width, height), Image.Resampling.BICUBIC)
+    noise = np.random.default_rng(0).integers(-6, 7, (256, 256, 3), dtype=np.int16)
+    pixels = np.array(image)
+    for top in range(0, height, 256):
+        rows = pixels[top : top + 256]
+        tiled = np.tile(noise, (1, width // 256 + 1, 1))[: len(rows), :width]
+        rows[:] = np.clip(rows + tiled, 0, 255)
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "JPEG", quality=92)
+    return stream.getvalue()
+
+
+def visit(context: Any, server: Server) -> Any:
+    """A page that handles events."""
+    page = context.new_page()
+    page.set_default_timeout(TIMEOUT_MS)
+    page.goto(server.address)
+    page.wait_for_selector("body[data-ready]")
+    page.evaluate(WATCH)
+    return page
+
+
+def choose(page: Any, data: bytes) -> None:
+    page.set_input_files("#file", {"name": "photo.jpg", "mimeType": "image/jpeg", "buffer": data})
+
+
+def zoom_to(page: Any, least: float) -> None:
+    """Zoom in with the wheel until the zoom is at least this."""
+    page.mouse.move(620, 430)
+    while float(page.text_content("#zoom").removeprefix("×")) < least:
+        page.mouse.wheel(0, -300)
+        page.wait_for_timeout(60)
+
+
+def measure_sharp(context: Any, server: Server, data: bytes, model: str) -> dict[str, float]:
+    """Seconds from a choice of a file to its first window, and at the next zoom of at least ×4 to tile and window."""
+    page = visit(context, server)
+    start = time.perf_counter()
+    choose(page, data)
+    page.wait_for_selector(SHARP)
+    opened = time.perf_counter() - start
+    before, used = page.get_attribute("#stage", "data-view"), server.cpu_seconds
+    fitted = float(page.text_content("#zoom").removeprefix("×"))
+    zoom_to(page, max(4.0, 1.5 * fitted))
+    page.wait_for_selector(f"{SHARP}:not([data-view='{before}'])")
+    times = page.evaluate(TIMES, model) | {"cpu": server.cpu_seconds - used}
+    zoom = float(page.text_content("#zoom").removeprefix("×"))
+    page.close()
+    return {"open": opened, "zoom": zoom, **times}
+
+
+def sharp(context: Any, server: Server, sizes: list[float], repeats: int, model: str) -> None:
+    print("| picture | opened, whole | zoom | first sharp tile | whole view | CPU time of the server |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for megapixels in sizes:
+        data = photo(megapixels)
+        runs = [measure_sharp(context, server, data, model) for _ in range(repeats)]
+        best = {name: min(run[name] for run in runs) for name in runs[0]}
+        print(
+            f"| {megapixels:g} MP | {best['open']:.1f} s | ×{best['zoom']:.1f} | {best['first']:.2f} s "
+            f"| {best['whole']:.1f} s | {best['cpu']:.1f} s |",
+            flush=True,
+        )
+
+
+def frames(context: Any, server: Server, sizes: list[float]) -> None:
+    print(f"\n| picture | frames while zooming | over {SLOW_FRAME_MS} ms | longest |\n| --- | --- | --- | --- |")
+    for megapixels in sizes:
+        page = visit(context, server)
+        choose(page, photo(megapixels))
+        page.wait_for_selector(SHARP)
+        page.mouse.move(620, 430)
+        page.evaluate(FRAMES)
+        for turn in [-200] * 20 + [200] * 20:
+            page.mouse.wheel(0, turn)
+            page.wait_for_timeout(50)
+        seen = page.evaluate("window.frames_seen")
+        slow = [ms for ms in seen if ms > SLOW_FRAME_MS]
+        print(f"| {megapixels:g} MP | {len(seen)} | {len(slow)} | {max(seen):.0f} ms |", flush=True)
+        page.close()
+
+
+def memory(context: Any, server: Server, count: int) -> None:
+    """Open pictures, then open and leave while the window is computed."""
+    print("\n| resident set of the server | MB |\n| --- | --- |")
+    print(f"| at the start | {server.resident_megabytes:.0f} |", flush=True)
+    page, data = visit(context, server), photo(0.3)
+    for i in range(count):
+        choose(page, data + bytes([i]))
+        page.wait_for_selector("#stage:not([data-sharp=true])")
+        page.wait_for_selector(SHARP)
+    page.wait_for_timeout(2000)
+    print(f"| after {count} pictures | {server.resident_megabytes:.0f} |", flush=True)
+    large = photo(16)
+    for _ in range(count):
+        with page.expect_request("**/tile?source=light*"):
+            choose(page, large)
+            page.wait_for_selector("#stage:not([hidden])")
+            page.mouse.move(620, 430)
+            page.mouse.wheel(0, -400)
+            page.mouse.wheel(0, -400)
+            page.mouse.wheel(0, -400)
+        page.click("#home")
+        page.wait_for_selector("#welcome:not([hidden])")
+    page.wait_for_timeout(3000)
+    print(f"| after {count} cancellations at 16 MP | {server.resident_megabytes:.0f} |", flush=True)
+    page.close()
+
+
+def tabs(context: Any, server: Server, count: int) -> None:
+    """Nine tabs that look at large pictures, and one that opens a small one."""
+    pages = [visit(context, server) for _ in range(count)]
+    large, small = photo(16), photo(0.04)
+    for page in pages[:-1]:
+        choose(page, large)
+        page.wait_for_selector("#stage:not([hidden])")
+    for page in pages[:-1]:
+        zoom_to(page, 4)
+    start = time.perf_counter()
+    choose(pages[-1], small)
+    pages[-1].wait_for_selector(SHARP)
+    last = time.perf_counter() - start
+    for page in pages[:-1]:
+        page.wait_for_selector(SHARP)
+    every = time.perf_counter() - start
+    print(f"\n| {count} tabs | seconds |\n| --- | --- |")
+    print(f"| a picture of 0.04 MP, opened while {count - 1} tabs compute 16 MP at ×4 | {last:.1f} |")
+    print(f"| all of them sharp | {every:.1f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megapixels", nargs="+", type=float, default=[0.04, 0.3, 16, 48])
+    parser.add_argument("--repeats", type=int, default=3, help="times are the best of so many")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--pictures", type=int, default=20, help="pictures and cancellations of the memory part")
+    parser.add_argument("--tabs", type=int, default=10)
+    parser.add_argument("--memory", default="2G", help="--memory of srno serve")
+    parser.add_argument("--threads", type=int)
+    given = parser.parse_args()
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    cores = len(os.sched_getaffinity(0))
+    print(f"{cores} core(s), load {os.getloadavg()[0]:.1f} before the start\n", flush=True)
+    with sync_playwright() as engine, serving(given.memory, given.threads) as server:
+        browser = engine.chromium.launch(executable_path=chromium, args=FLAGS)
+        context = browser.new_context(viewport=WINDOW)
+        if "sharp" in given.only:
+            sharp(context, server, given.megapixels, given.repeats, "light")
+        if "frames" in given.only:
+            frames(context, server, given.megapixels)
+        if "memory" in given.only:
+            memory(context, server, given.pictures)
+        if "tabs" in given.only:
+            tabs(context, server, given.tabs)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
