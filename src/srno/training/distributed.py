@@ -1,7 +1,9 @@
 """Distributed training: join the processes that torchrun starts."""
 
+import gc
 import os
 import signal
+import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,8 +86,22 @@ def join_world(device: str) -> Generator[World]:
     dist.init_process_group("nccl" if torch_device.type == "cuda" else "gloo", timeout=COLLECTIVE_TIMEOUT)
     try:
         yield World(dist.get_rank(), size, torch_device)
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)  # they hold the wrapped module
+        raise
     finally:
-        dist.destroy_process_group()
+        _leave_world()
+
+
+def _leave_world() -> None:
+    """End the threads of the process group, before the interpreter ends.
+
+    Its threads end when the last reference to it does, and a wrapped module holds one, in reference cycles. A thread
+    that still holds a tensor of the last collective would otherwise ask for the interpreter's lock while that shuts
+    down, which ends the process with SIGABRT: seen on busy machines, where that thread is late.
+    """
+    gc.collect()
+    dist.destroy_process_group()
 
 
 def _find_device(name: str, local_rank: int) -> torch.device:

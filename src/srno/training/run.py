@@ -15,7 +15,7 @@ from torch import Tensor
 from srno.checkpoints.native import Card, Checkpoint, write_checkpoint
 from srno.config import ModelConfig
 from srno.errors import SRNOError
-from srno.files import locked, remove_partial, write_atomically
+from srno.files import locked, remove_leftovers, write_atomically
 from srno.training.config import TrainConfig, from_json, to_json
 
 KEPT_STATES = 2
@@ -50,8 +50,8 @@ class Run:
         with locked(self.folder / ".lock", wait=False) as free:
             if not free:
                 raise SRNOError(f"{self.folder}: another process is training this run")
-            remove_partial(self.folder)
-            remove_partial(self.folder / "state")
+            remove_leftovers(self.folder)
+            remove_leftovers(self.folder / "state")
             if self.log.exists() and not self.log.read_bytes().endswith(b"\n"):
                 with self.log.open("a") as file:
                     file.write("\n")
@@ -104,6 +104,10 @@ class Run:
             except Exception:
                 continue  # damaged: try the older one
         return None
+
+    def finished(self, step: int) -> bool:
+        """Whether the run has used up its budget at this step and has recorded its end."""
+        return any(entry.get("event") == "done" and entry.get("step") == step for entry in self.read_log())
 
     def save_weights(self, which: str, config: ModelConfig, weights: dict[str, Tensor], card: Card) -> None:
         """Write `last` or `best` in our format."""

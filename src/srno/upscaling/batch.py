@@ -5,22 +5,24 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from srno.errors import SRNOError
 from srno.imaging.formats import CAPABILITIES, Format, check_limits
 from srno.imaging.frames import FrameSequence, open_frames, write_frames
 from srno.imaging.picture import Picture
 from srno.imaging.read import read
-from srno.imaging.write import Written, opened, write
+from srno.imaging.write import NewFile, Written, opened, write
+from srno.imaging.write import Target as WriteTarget
 from srno.upscaling.animation import enlarge_frames, total_pixels
+from srno.upscaling.claims import Claims, open_claims
 from srno.upscaling.enlarge import enlarge_picture
 from srno.upscaling.jobs import BatchPlan, Job
+from srno.upscaling.naming import Frames
 from srno.upscaling.sizes import Request, Size, Target
 from srno.upscaling.upscaler import Upscaler
 
 Status: TypeAlias = Literal["written", "skipped", "failed"]
-Frames: TypeAlias = Literal["all", "first"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,8 @@ class Outcome:
     input: str
     output: str | None
     status: Status
+    reason: str | None = None
+    """Why a picture is skipped."""
     error: str | None = None
     input_size: Size | None = None
     output_size: Size | None = None
@@ -72,20 +76,35 @@ class BatchProgress(Protocol):
 def run(plan: BatchPlan, settings: BatchSettings, progress: BatchProgress) -> Iterator[Outcome]:
     """Process the jobs of a batch and yield the outcome of each."""
     for job in plan.skipped:
-        outcome = Outcome(input=job.source.name, output=str(job.output), status="skipped")
+        outcome = _skipped(job, "it exists already")
         progress.end(job, outcome)
         yield outcome
-    for job in plan.jobs:
-        try:
-            outcome = _do(job, settings, progress)
-        except BrokenPipeError:  # standard output is closed
-            raise
-        except SRNOError as error:
-            outcome = _failed(job, str(error))
-        except Exception as error:  # no error of one picture may stop the others
-            outcome = _failed(job, f"{type(error).__name__}: {error}")
-        progress.end(job, outcome)
-        yield outcome
+    with open_claims() as claims:
+        for job in plan.jobs:
+            try:
+                outcome = _claim(job, claims) or _do(job, settings, progress)
+            except BrokenPipeError:  # standard output is closed
+                raise
+            except SRNOError as error:
+                outcome = _failed(job, str(error))
+            except Exception as error:  # no error of one picture may stop the others
+                outcome = _failed(job, f"{type(error).__name__}: {error}")
+            claims.release(job.output)
+            progress.end(job, outcome)
+            yield outcome
+
+
+def _claim(job: Job, claims: Claims) -> Outcome | None:
+    """Claim the result of a job for this process; the outcome if another process works on it or has written it."""
+    if job.output is None:
+        return None
+    if not claims.take(job.output):
+        return _skipped(job, "another process works on it")
+    return _skipped(job, "another process has written it") if job.changed else None
+
+
+def _skipped(job: Job, reason: str) -> Outcome:
+    return Outcome(input=job.source.name, output=str(job.output), status="skipped", reason=reason)
 
 
 def _do(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
@@ -97,8 +116,6 @@ def _do(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
         raise SRNOError("its header is inconsistent")
     bits = settings.bits or picture.bits
     check_limits(job.format, *target.size, picture.channels, bits)
-    if job.output is not None:
-        _make_folder(job.output.parent)
     progress.begin(job, target)
     if _stays_the_same(job, picture, sequence, target, settings):
         written = _copy(job)
@@ -168,18 +185,18 @@ def _content(job: Job) -> Path | bytes:
     return job.source.path or job.data or b""
 
 
-def _output(job: Job) -> Path | BinaryIO:
-    return job.output or sys.stdout.buffer
+def _output(job: Job) -> WriteTarget:
+    if job.output is None:
+        return sys.stdout.buffer
+    return job.output if job.overwrite else NewFile(job.output)
 
 
 def _notes(
     job: Job, settings: BatchSettings, target: Target, picture: Picture, sequence: FrameSequence | None
 ) -> Iterator[str]:
-    """Remarks on a replaced input, the format of animations, left-out frames and reduced sides."""
+    """Remarks on a replaced input, left-out frames and reduced sides."""
     if job.output and job.source.path and job.output.resolve() == job.source.path.resolve():
         yield "the input is replaced by the result"
-    if sequence is not None and job.format == "PNG" != sequence.format:
-        yield f"{sequence.count} frames written as an animated PNG; -f {sequence.format.lower()} keeps the format"
     if job.frames > 1 and sequence is None:
         known = picture.format in CAPABILITIES and CAPABILITIES[picture.format].sequence is not None
         reason = f": {job.format} cannot hold them" if known and settings.frames == "all" else ""
@@ -194,13 +211,6 @@ def _notes(
 def _failed(job: Job, reason: str) -> Outcome:
     name = job.source.name
     return Outcome(input=name, output=None, status="failed", error=reason.removeprefix(f"{name}: "))
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SRNOError(f"{folder}: cannot create this folder ({error.strerror})") from None
 
 
 def peak_mb() -> float | None:

@@ -73,6 +73,16 @@ class BatchView:
             self.view.update(self.overall, self.done, text=self._tally())
         self._report(outcome)
 
+    def interrupted(self) -> str:
+        """Say how many pictures of several are done, and how to continue; empty for a single one."""
+        if self.single:
+            return ""
+        done = self.counts["written"] + self.counts["skipped"]
+        of = len(self.plan.jobs) + len(self.plan.skipped)
+        again = any(job.overwrite for job in self.plan.jobs)
+        advice = "" if again else "; the same command with --skip-existing continues"
+        return f": {done} of {of} pictures are done{advice}"
+
     def print(self, text: str) -> None:
         """Print a line above the bars."""
         self.view.print(text)
@@ -84,7 +94,7 @@ class BatchView:
             memory = f", {outcome.peak_mb:,.0f} MB at most" if self.verbose and outcome.peak_mb else ""
             self.print(f"{outcome.output} written in {outcome.seconds:.1f} s{memory}")
         elif outcome.status == "skipped" and self.verbose:
-            self.print(f"{outcome.output} exists already")
+            self.print(f"{outcome.output} skipped: {outcome.reason}")
 
     def _print_plan(self) -> None:
         left_out = self.plan.left_out
