@@ -31,9 +31,9 @@ def train(rank: int, folder: Path, port: int) -> None:
     with join_world("cpu") as world:
         config = small_config(folder.parent / "pictures", steps=2, stages="8x4x32", hold_out=0, precision="fp32")
         loop(config, Run(folder), world, lambda _: None)
-    left = len(os.listdir("/proc/self/task"))  # noqa: PTH208 (a name is enough)
+    left = len([*Path("/proc/self/task").iterdir()])
     if left > 1:
-        sys.stderr.write(f"{left} threads after leaving\n")
+        sys.exit(f"{left} threads are left")
 
 
 def repeat(count: int) -> Counter[str] | None:

@@ -61,7 +61,7 @@ class Run:
         """Read the config of the run."""
         try:
             return from_json((self.folder / "config.json").read_text())
-        except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
+        except (OSError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
             raise SRNOError(f"--resume {self.folder}: no run there that can be resumed ({error})") from None
 
     def save_config(self, config: TrainConfig) -> None:
@@ -121,14 +121,21 @@ class Run:
     def read_log(self) -> list[dict[str, Any]]:
         """Read the log without the entries that a crash or a rollback undid."""
         try:
-            lines = self.log.read_text().splitlines()
+            lines = self.log.read_text(errors="replace").splitlines()
         except OSError:
             raise SRNOError(f"{self.folder}: no log.jsonl of a training run there") from None
         entries: list[dict[str, Any]] = []
-        for line in lines:
-            with suppress(json.JSONDecodeError):  # cut off by a crash
-                entry = json.loads(line)
-                if entry.get("event") in ("resume", "rollback"):
-                    entries = [earlier for earlier in entries if earlier.get("step", 0) <= entry["step"]]
-                entries.append(entry)
+        for entry in filter(None, map(_log_entry, lines)):
+            if entry.get("event") in ("resume", "rollback"):
+                entries = [earlier for earlier in entries if earlier.get("step", 0) <= entry.get("step", 0)]
+            entries.append(entry)
         return entries
+
+
+def _log_entry(line: str) -> dict[str, Any] | None:
+    """An entry of the log; None if a crash has cut it off or damaged it."""
+    try:
+        entry: Any = json.loads(line)
+        return entry if isinstance(entry.get("step", 0), int | float) else None
+    except (ValueError, AttributeError, RecursionError):
+        return None

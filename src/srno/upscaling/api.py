@@ -20,7 +20,7 @@ from srno.progress import Progress, part_of
 from srno.upscaling.batch import BatchSettings
 from srno.upscaling.enlarge import Array, enlarge, enlarge_picture
 from srno.upscaling.inputs import FileInput, ImageInput, check_kind, file_content, is_file_input, is_several, open_image
-from srno.upscaling.save import upscale_file
+from srno.upscaling.one_file import upscale_file
 from srno.upscaling.sizes import Fit, Request, Size, make_request
 from srno.upscaling.upscaler import AlphaBy, ModelLike, Precision, Upscaler
 
@@ -55,7 +55,9 @@ def upscale(image: NDArray[Samples], **options: Unpack[Options]) -> NDArray[Samp
 @overload
 def upscale(image: Tensor, **options: Unpack[Options]) -> Tensor: ...
 @overload
-def upscale(image: FileInput, **options: Unpack[Options]) -> Image.Image | NDArray[np.uint16]: ...
+def upscale(  # pyright: ignore[reportOverlappingOverload] (an open file is an iterator of bytes too)
+    image: FileInput, **options: Unpack[Options]
+) -> Image.Image | NDArray[np.uint16]: ...
 @overload
 def upscale(
     image: FileInput,

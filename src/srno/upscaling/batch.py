@@ -15,7 +15,7 @@ from srno.imaging.read import read
 from srno.imaging.write import NewFile, Written, opened, write
 from srno.imaging.write import Target as WriteTarget
 from srno.upscaling.animation import enlarge_frames, total_pixels
-from srno.upscaling.claims import Claims, open_claims
+from srno.upscaling.claims import ResultClaims, open_claims
 from srno.upscaling.enlarge import enlarge_picture
 from srno.upscaling.jobs import BatchPlan, Job
 from srno.upscaling.naming import Frames
@@ -94,7 +94,7 @@ def run(plan: BatchPlan, settings: BatchSettings, progress: BatchProgress) -> It
             yield outcome
 
 
-def _claim(job: Job, claims: Claims) -> Outcome | None:
+def _claim(job: Job, claims: ResultClaims) -> Outcome | None:
     """Claim the result of a job for this process; the outcome if another process works on it or has written it."""
     if job.output is None:
         return None

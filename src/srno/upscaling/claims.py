@@ -1,4 +1,4 @@
-"""Claims on results, so that several processes share the work on one folder."""
+"""ResultClaims on results, so that several processes share the work on one folder."""
 
 import threading
 from collections.abc import Generator
@@ -9,7 +9,7 @@ from srno.errors import SRNOError
 from srno.files import claimed, remove_leftovers
 
 
-class Claims:
+class ResultClaims:
     """The results that this process works on."""
 
     def __init__(self) -> None:
@@ -50,9 +50,9 @@ class Claims:
 
 
 @contextmanager
-def open_claims() -> Generator[Claims]:
+def open_claims() -> Generator[ResultClaims]:
     """Yield an empty set of claims, and release those that are left at the end."""
-    claims = Claims()
+    claims = ResultClaims()
     try:
         yield claims
     finally:

@@ -40,7 +40,7 @@ def file_content(image: FileInput) -> Path | bytes:
         return Path(image)
     if isinstance(image, bytes | bytearray | memoryview):
         return bytes(image)
-    content: object = image.read()
+    content: Any = image.read()
     if not isinstance(content, bytes):
         raise SRNOError(f"{type(image).__name__} is not a binary file; open it with mode 'rb'")
     return content

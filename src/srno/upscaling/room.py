@@ -66,5 +66,5 @@ def _check_room(folder: Path, needed: int) -> None:
         return
     if needed > free:
         raise SRNOError(
-            f"--output: the results take at least {needed / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free in {folder}"
+            f"--output: the results take at least {needed / 1e6:,.1f} MB, and {free / 1e6:,.1f} MB are free in {folder}"
         )
