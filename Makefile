@@ -1,10 +1,11 @@
 # Needs Python 3.11 or newer and make, nothing else.
 PYTHON ?= python3
 BIN := .venv/bin
+COUNT ?= 10000
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-browser lint docs picture clean
+.PHONY: help setup demo test test-browser fuzz lint docs picture clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -21,6 +22,9 @@ test: lint docs ## run ruff, pyright, the docs build and the tests; browser test
 
 test-browser: .venv/all ## run only the tests of the web page in a real browser
 	$(BIN)/python -m pytest -q -m browser
+
+fuzz: .venv/all ## damage files and requests at random, COUNT of each kind (10000), and count what must not happen
+	PYTHONPATH=tests $(BIN)/python -m fuzz --count $(COUNT)
 
 lint: .venv/all ## run ruff and pyright
 	$(BIN)/ruff check

@@ -1,17 +1,23 @@
 """The `srno` command. Only names and one-line help texts are here, so that `srno --help` does not import torch."""
 
+import glob
 import sys
+from pathlib import Path
 
 from cyclopts import App, CycloptsError
 from rich.console import Console
 
 from srno._version import __version__
 from srno.errors import SRNOError
+from srno.imaging.formats import READ_SUFFIXES
+from srno.machine import wait_briefly
 
 USAGE_EXIT_CODE = 2
+PICTURE_COMMAND = "upscale"
+"""The command that pictures without a command are given to."""
 
 COMMANDS = {
-    "upscale": "Enlarge pictures by any factor, or to any size.",
+    PICTURE_COMMAND: "Enlarge pictures by any factor, or to any size; `srno photo.jpg` does too.",
     "train": "Train a model on a folder of pictures.",
     "models": "List the models that come with the package.",
     "convert": "Turn a public checkpoint (.pth) into our format.",
@@ -22,6 +28,7 @@ COMMANDS = {
     "reproduce": "Reproduce the paper's tables and figures from checkpoints and pictures.",
     "serve": "Zoom into a picture, on a page in the browser.",
     "profile": "Count a model's parameters and FLOPs.",
+    "completion": "Print the script that completes srno's words in bash, zsh or fish.",
 }
 
 
@@ -42,12 +49,44 @@ def make_app() -> App:
 
 def main(tokens: list[str] | None = None) -> None:
     """Run a command; a user error is one line on stderr and exit code 2."""
+    wait_briefly()
     try:
-        make_app()(tokens, exit_on_error=False, print_error=False)
+        make_app()(understand(sys.argv[1:] if tokens is None else tokens), exit_on_error=False, print_error=False)
     except CycloptsError as error:
         fail(str(error))
     except SRNOError as error:
         fail(str(error))
+
+
+def understand(tokens: list[str]) -> list[str]:
+    """Supply what a user may leave out: the command for pictures, and ./ before names that begin with a dash."""
+    command = tokens[:1] if tokens and tokens[0] in COMMANDS else []
+    if not command and _names_pictures(tokens):
+        command = [PICTURE_COMMAND]
+    if command != [PICTURE_COMMAND]:
+        return tokens
+    given = tokens[1:] if tokens[0] == PICTURE_COMMAND else tokens
+    return [*command, *(f"./{token}" if _is_dashed_picture(token) else token for token in given)]
+
+
+def _names_pictures(tokens: list[str]) -> bool:
+    """Whether the first word is a picture, a folder or a pattern; behind an option, whether any word is."""
+    if not tokens or tokens[0] in ("-h", "--help", "--version"):
+        return False
+    behind_option = tokens[0].startswith("-") and tokens[0] != "-"
+    return any(map(_names_picture, tokens if behind_option else tokens[:1]))
+
+
+def _names_picture(token: str) -> bool:
+    return token == "-" or _has_picture_suffix(token) or glob.has_magic(token) or Path(token).exists()
+
+
+def _is_dashed_picture(token: str) -> bool:
+    return token.startswith("-") and "=" not in token and _has_picture_suffix(token)
+
+
+def _has_picture_suffix(token: str) -> bool:
+    return Path(token).suffix.lower() in READ_SUFFIXES
 
 
 def fail(message: str) -> None:

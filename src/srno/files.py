@@ -1,9 +1,11 @@
 """Atomic file writes, lock files, and the location of caches."""
 
+import errno
+import hashlib
 import os
 import secrets
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,23 +16,29 @@ except ImportError:  # Windows: there is no lock between processes
 
 PARTIAL_SUFFIX = ".partial"
 """Suffix of unfinished files: not one of a picture format, so a search for pictures skips them."""
+CLAIM_SUFFIX = ".claim"
+"""Suffix of lock files beside the results that processes work on."""
 
 
 @contextmanager
-def replacing(path: Path, *, sync: bool = False) -> Generator[BinaryIO]:
+def replacing(path: Path, *, sync: bool = False, existing: bool = True) -> Generator[BinaryIO]:
     """Open a temporary file beside `path` that is renamed to it at the end, or removed if anything fails.
 
-    With `sync`, the content is on disk before the renaming, so that a power failure cannot leave an empty file.
+    With `sync`, the content is on disk before the renaming, so that a power failure cannot leave an empty file. Without
+    `existing`, a file that has appeared under that name in the meantime stays, and FileExistsError is raised.
     """
     real = path.resolve()  # replace the target of a symbolic link, not the link
     partial = real.with_name(f".{real.name[:40]}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
     try:
-        with partial.open("x+b") as stream:
-            yield stream
-            if sync:
-                stream.flush()
-                os.fsync(stream.fileno())
-        partial.replace(real)
+        with ExitStack() as guard:
+            with partial.open("x+b") as stream:
+                guard.enter_context(_locked_copy(stream))
+                yield stream
+                if sync:
+                    stream.flush()
+                    os.fsync(stream.fileno())
+            if existing or not _link(partial, real):
+                partial.replace(real)
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -43,10 +51,40 @@ def write_atomically(path: Path, content: bytes) -> None:
         stream.write(content)
 
 
-def remove_partial(folder: Path) -> None:
-    """Remove the unfinished files of killed processes from a folder."""
-    for unfinished in folder.glob(f".*{PARTIAL_SUFFIX}"):
-        unfinished.unlink(missing_ok=True)
+@contextmanager
+def _locked_copy(stream: BinaryIO) -> Generator[None]:
+    """Lock a file until it has its name, beyond its closing, so that `remove_leftovers` leaves it alone."""
+    if fcntl is None:
+        yield
+        return
+    copy = os.dup(stream.fileno())
+    try:
+        _lock(copy, wait=False)
+        yield
+    finally:
+        os.close(copy)
+
+
+def _link(partial: Path, real: Path) -> bool:
+    """Give a file a second name that must be new; False if the file system has no links and the name is free."""
+    try:
+        real.hardlink_to(partial)
+    except FileExistsError:
+        raise
+    except OSError:
+        if real.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(real)) from None
+        return False
+    return True
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the hidden files of killed processes from a folder: those that nobody has locked."""
+    for path in folder.glob(".*"):
+        if path.suffix in (PARTIAL_SUFFIX, CLAIM_SUFFIX):
+            with suppress(OSError), path.open("r+b") as file:
+                if _lock(file.fileno(), wait=False):
+                    path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -57,6 +95,37 @@ def locked(path: Path, *, wait: bool) -> Generator[bool]:
     """
     with path.open("w") as file:
         yield _lock(file.fileno(), wait)
+
+
+@contextmanager
+def claimed(path: Path) -> Generator[bool]:
+    """Claim the result `path` by a lock file beside it; yield False if another process has done so.
+
+    The claim ends with its process, and the lock file is removed.
+    """
+    real = path.resolve()
+    digest = hashlib.sha256(os.fsencode(real.name)).hexdigest()[:8]
+    claim = real.with_name(f".{real.name[:40]}.{digest}{CLAIM_SUFFIX}")
+    while True:
+        with claim.open("w") as file:
+            if not _lock(file.fileno(), wait=False):
+                yield False
+                return
+            if not _has_name(file.fileno(), claim):
+                continue  # its holder has removed it in the meantime: lock the next one
+            try:
+                yield True
+            finally:
+                with suppress(OSError):
+                    claim.unlink()
+            return
+
+
+def _has_name(descriptor: int, path: Path) -> bool:
+    """Whether an open file still has this name."""
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    return False
 
 
 def _lock(descriptor: int, wait: bool) -> bool:

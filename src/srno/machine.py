@@ -22,6 +22,8 @@ ProductPrecision: TypeAlias = Literal["fp32", "bf16", "fp16"]
 
 MALLOC_SETTINGS = {-4: 0, -1: 2**31 - 1, -2: 64 << 20}
 """glibc's M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD: no block is mapped on its own, and the heap does not shrink."""
+SPINS = 10_000
+"""Turns for which a waiting thread spins, some tens of microseconds: as long as waking it up takes."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
 MIN_BF16_SPEED_UP = 1.3
 """Speed of bf16 products relative to fp32 from which bf16 is used on a CPU."""
@@ -103,6 +105,8 @@ def _cpu_name() -> str:
 
 def parse_memory(text: str | int) -> int:
     """`2G`, `512M` or a number of bytes → bytes."""
+    if isinstance(text, bool) or not isinstance(text, str | int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SRNOError(f"memory {text!r}: give an amount such as '2G', or a number of bytes")
     if isinstance(text, int):
         amount = float(text)
     else:
@@ -169,3 +173,15 @@ def keep_freed_memory() -> bool:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     return mallopt is not None and all(mallopt(number, value) for number, value in MALLOC_SETTINGS.items())
+
+
+def wait_briefly() -> None:
+    """Make threads of OpenMP that wait for others sleep soon; a setting of the user's environment stays.
+
+    By default they spin for milliseconds. On a busy machine that is time which the thread they wait for does not get.
+    OpenMP reads the setting when torch is imported. It is one of the whole process, so commands use it and the library
+    does not.
+    """
+    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"} & os.environ.keys():
+        os.environ["GOMP_SPINCOUNT"] = str(SPINS)
+        os.environ["KMP_BLOCKTIME"] = "0"

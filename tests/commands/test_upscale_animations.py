@@ -81,13 +81,14 @@ def test_pages_of_a_tiff_are_all_written(here: Path, capsys: Capture):
 
 
 @pytest.mark.parametrize(("source", "kept"), [("moving.gif", "gif"), ("moving.webp", "webp")])
-def test_animations_become_animated_png_unless_a_format_is_given(here: Path, capsys: Capture, source: str, kept: str):
-    code, outcome = up(capsys, source)
-    assert (code, outcome["output"]) == (0, "moving_2x.png")
-    assert outcome["notes"] == [f"3 frames written as an animated PNG; -f {kept} keeps the format"]
-    check(here / "moving_2x.png")
-    code, outcome = up(capsys, source, "-f", kept)
+def test_animations_keep_their_format_unless_one_is_given(here: Path, capsys: Capture, source: str, kept: str):
+    code, outcome = up(capsys, source, "-q", "100")
     assert (code, outcome["output"], outcome["frames"]) == (0, f"moving_2x.{kept}", 3)
+    check(here / f"moving_2x.{kept}")
+    code, outcome = up(capsys, source, "-f", "png")
+    assert (code, outcome["output"], outcome["frames"]) == (0, "moving_2x.png", 3)
+    code, outcome = up(capsys, source, "--frames", "first", "--overwrite")
+    assert (code, outcome["output"]) == (0, "moving_2x.png")  # one frame is a still picture
 
 
 @pytest.mark.parametrize("source", ["moving.gif", "moving.webp", "moving.png", "pages.tif"])

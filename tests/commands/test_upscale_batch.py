@@ -10,6 +10,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -240,12 +241,36 @@ def test_ensemble_and_integral_change_the_result(here: Path, capsys: Capture):
     assert len({plain, ensemble, few}) == 3
 
 
-def test_an_unwritable_folder_is_one_failure(here: Path, capsys: Capture):
+def test_a_folder_that_cannot_be_written_is_reported_before_any_work(here: Path, capsys: Capture):
     (here / "out").write_bytes(b"in the way")
-    code, _, err = up(capsys, "a.png", "-o", "out/")
-    assert code == 1
-    assert "srno: a.png: out" in err
-    assert err.count("\n") == 1
+    for folder in ("out/", "out/below/", "/proc/out/"):
+        code, _, err = call(capsys, "a.png", "-o", folder, "-m", "missing.safetensors")  # not even loaded
+        assert code == 2
+        assert err.startswith("srno: --output: ")
+        assert err.count("\n") == 1
+
+
+def test_a_result_without_room_is_reported_before_any_work(
+    here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100))
+    code, _, err = up(capsys, "a.png", "-s", "10", "-o", "large.pnm")
+    assert code == 2
+    assert re.search(r"take at least [\d.]+ MB, and 0.0 MB are free", err)
+    assert not (here / "large.pnm").exists()
+
+
+def test_results_of_pictures_that_are_not_listed_are_recognised(here: Path, capsys: Capture):
+    """A picture without a suffix is enlarged when it is named; its result in the folder is not enlarged again."""
+    (here / "bare").write_bytes((here / "a.png").read_bytes())
+    (here / "notes.txt").write_text("no picture")
+    (here / "notes_2x.png").write_bytes((here / "a.png").read_bytes())
+    assert up(capsys, "bare", "-s", "1.2")[0] == 0
+    assert up(capsys, ".", "-s", "1.5")[0] == 0
+    assert (here / "notes_2x_1.5x.png").exists()  # the text has no results
+    assert not (here / "bare_1.2x_1.5x.png").exists()
+    assert up(capsys, "bare_1.2x.png", "-s", "1.5")[0] == 0  # named by the user
+    assert (here / "bare_1.2x_1.5x.png").exists()
 
 
 # In a separate process
@@ -334,6 +359,6 @@ def test_an_interrupt_leaves_no_partial_file(here: Path):
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
     assert process.returncode == 130
-    assert "interrupted" in rest
+    assert "interrupted: 1 of 2 pictures are done; the same command with --skip-existing continues" in rest
     assert "Traceback" not in rest
     assert pictures(here) == SOURCES | {"large.png", "a_20x.png"}

@@ -100,7 +100,7 @@ GOOD_FILES: dict[str, GoodFile] = {
     "turned.tiff": GoodFile(
         encode(_photo(), "TIFF", exif=camera_exif(8, sizes=False)), (18, 28), "turned_2x.tiff", 3, exif=True
     ),
-    "animation.gif": GoodFile(_animation(), (28, 18), "animation_2x.png", 3),
+    "animation.gif": GoodFile(_animation(), (28, 18), "animation_2x.gif", 3),
     "soft.webp": GoodFile(
         encode(_photo(), "WEBP", lossless=True, exif=camera_exif(3), icc_profile=P3), (28, 18), "soft_2x.png", 3,
         icc=P3, exif=True,

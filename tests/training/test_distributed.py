@@ -93,3 +93,13 @@ def test_a_batch_that_the_processes_do_not_divide_is_refused(pictures: Path):
     config = small_config(pictures, steps=1, stages="8x3x32")
     with pytest.raises(SRNOError, match="batch 3 cannot be shared by 2 processes"):
         open_pictures(config, World(0, 2, torch.device("cpu")), lambda *_: None)
+
+
+def test_two_processes_leave_without_threads_and_end_by_themselves():
+    """Several times, since a late thread would end a process only now and then."""
+    script = Path(__file__).with_name("leave_world.py")
+    command = [sys.executable, str(script), "3"]
+    found = (str(script.parents[1]), os.environ.get("PYTHONPATH", ""))  # the helpers beside it
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(found)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "{'0': 6}\n"), done.stderr

@@ -32,6 +32,8 @@ def create_model(preset_or_config: str | ModelConfig, *, encoder: nn.Module | No
     'LIIF'
     """
     config = preset(preset_or_config) if isinstance(preset_or_config, str) else preset_or_config
+    if not isinstance(config, ModelConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SRNOError(f"{config!r} is neither a preset nor a config; srno.preset('light') gives one")
     if encoder is not None and not isinstance(config, SRNOConfig):
         raise SRNOError(f"encoder: only SRNO accepts a custom encoder; this model is {config.system}")
     match config:

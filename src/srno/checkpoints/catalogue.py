@@ -1,5 +1,6 @@
 """The models that ship with the package, and loading and saving by name or path."""
 
+import os
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -52,16 +53,28 @@ def list_models() -> list[str]:
 
 
 def find(name_or_path: str | Path) -> Path:
-    """Return the file of a shipped name, `default`, or a path."""
+    """Return the file of a shipped name, `default`, a path, or the folder of a training run."""
+    if not isinstance(name_or_path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SRNOError(f"{type(name_or_path).__name__} is no model; give a shipped name or the path of a checkpoint")
     path = Path(name_or_path)
     if path.is_file():
         return path
+    if path.is_dir():
+        return _weights_of_run(path)
     name = DEFAULT_MODEL if str(name_or_path) == "default" else str(name_or_path)
     shipped = _weights_folder() / f"{name}.safetensors"
     if path.name == str(name_or_path) and shipped.is_file():
         return shipped
     known = ", ".join(entry.stem for entry in _weights_folder().glob("*.safetensors")) or "none"
     raise SRNOError(f"no model {str(name_or_path)!r}: neither a file nor a shipped model (shipped: {known})")
+
+
+def _weights_of_run(folder: Path) -> Path:
+    """The best weights of a training run, or else the last."""
+    for name in ("best.safetensors", "last.safetensors"):
+        if (folder / name).is_file():
+            return folder / name
+    raise SRNOError(f"{folder} is a folder without best.safetensors or last.safetensors; give a run's folder or a file")
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -72,13 +85,17 @@ def read_checkpoint(path: Path) -> Checkpoint:
     except OSError as error:
         raise SRNOError(f"{path}: {error.strerror}") from None
     # safetensors begin with the length of a JSON header; pickles and zip archives have no brace there
-    return read_native(path) if start[8:9] == b"{" else read_public(path)
+    if start[8:9] == b"{":
+        return read_native(path)
+    if not start.startswith((b"PK\3\4", b"\x80")):
+        raise SRNOError(f"{path}: not a checkpoint, neither safetensors nor a .pth file")
+    return read_public(path)
 
 
 def load(
     name_or_path: str | Path = "default", *, device: torch.device | str = "cpu", encoder: nn.Module | None = None
 ) -> Model:
-    """Load a model in evaluation mode: a shipped name, `default`, or the path of a checkpoint, ours or public.
+    """Load a model in evaluation mode: a shipped name, `default`, a checkpoint, ours or public, or a run's folder.
 
     `encoder` is an instance of the custom encoder if the model was saved with one; no code named in a file is run.
 
@@ -86,7 +103,11 @@ def load(
     >>> srno.load("default").training
     False
     """
-    return read_checkpoint(find(name_or_path)).model(encoder).to(device)
+    model = read_checkpoint(find(name_or_path)).model(encoder)
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError):
+        raise SRNOError(f"device {device!r} is not available; give cpu, cuda, cuda:N or mps") from None
 
 
 def save(model: Model, path: str | Path, *, card: Card | None = None) -> None:
@@ -98,6 +119,10 @@ def save(model: Model, path: str | Path, *, card: Card | None = None) -> None:
     >>> srno.load(path).config == srno.preset("light")
     True
     """
+    if not isinstance(model, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SRNOError(f"model is a {type(model).__name__}; give a model, such as one from srno.load")
+    if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SRNOError(f"path {path!r}: give the path of the file to write")
     path = Path(path)
     checkpoint = Checkpoint(config=model.config, state=model.state_dict(), card=card or Card(name=path.stem))
     write_checkpoint(checkpoint, path)

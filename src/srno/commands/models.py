@@ -6,6 +6,7 @@ from typing import Annotated, Any, cast
 
 from cyclopts import Parameter
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
 
@@ -28,24 +29,20 @@ def models(*, as_json: Annotated[bool, Parameter(name="--json", negative="")] = 
         ]
         sys.stdout.write(json.dumps(rows, indent=1) + "\n")
         return
-    table = Table("name", "parameters", "licence", "results (PSNR, dB)", "recipe")
+    console = Console(highlight=False, markup=False)
     for model in shipped:
-        name = model.path.stem + (" (default)" if model.path.stem == DEFAULT_MODEL else "")
-        table.add_row(
-            name,
-            f"{model.parameters:,}",
-            model.card.licence,
-            _results(model.card.results),
-            model.card.recipe.partition(";")[0],
-        )
-    Console().print(table)
+        default = ", the default" if model.path.stem == DEFAULT_MODEL else ""
+        console.print(f"{model.path.stem}{default}: {model.parameters:,} parameters")
+        console.print(Padding(f"licence: {model.card.licence}", (0, 2)))
+        console.print(Padding(f"recipe: {model.card.recipe.partition(';')[0]}", (0, 2)))
+        console.print(_results(model.card.results))
 
 
-def _results(results: dict[str, Any]) -> str:
-    """One line per set: Set5 ×2 37.60 ×3 33.85."""
-    lines: list[str] = []
-    for name, scores in results.items():
-        if isinstance(scores, dict):
-            numbers = cast(dict[str, float], scores).items()
-            lines.append(" ".join([name, *(f"×{scale.removeprefix('x')} {value:.2f}" for scale, value in numbers)]))
-    return "\n".join(lines)
+def _results(results: dict[str, Any]) -> Table:
+    """PSNR in dB, one line per set and one column per scale."""
+    scores = {name: cast(dict[str, float], values) for name, values in results.items() if isinstance(values, dict)}
+    scales = list(dict.fromkeys(scale for values in scores.values() for scale in values))
+    table = Table("PSNR, dB", *(f"×{scale.removeprefix('x')}" for scale in scales))
+    for name, values in scores.items():
+        table.add_row(name, *(f"{values[scale]:.2f}" if scale in values else "" for scale in scales))
+    return table

@@ -134,7 +134,7 @@ def _absolute_file(init: Path | None) -> Path | None:
 def _train(
     config: TrainConfig, run: "Run", *, new: bool, encoder: "nn.Module | None", device: str, tensorboard: bool
 ) -> None:
-    from srno.training.distributed import join_world
+    from srno.training.distributed import end_process, join_world
     from srno.training.loop import loop
 
     with ExitStack() as stack:
@@ -148,10 +148,13 @@ def _train(
             if world.main:
                 raise
             sys.exit(EXIT_USAGE)  # the main process prints the error
-    if stopped:
-        if world.main:
-            sys.stderr.write(f"resume with: srno train --resume {run.folder}\n")
-        sys.exit(128 + stopped)  # the exit code of a process ended by a signal
+    if stopped and world.main:
+        sys.stderr.write(f"resume with: srno train --resume {run.folder}\n")
+    code = 128 + stopped if stopped else 0  # the exit code of a process ended by a signal
+    if world.size > 1:
+        end_process(code)
+    if code:
+        sys.exit(code)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Group, Parameter
@@ -119,8 +119,9 @@ def run_upscale(
         `{height}`), or - for standard output. Unless given, `{stem}_{scale}x.{ext}` beside the input, or - for -.
     format_name
         png, jpeg, webp, tiff, bmp, gif, avif, jxl, jp2, pnm, tga or ico. Unless given, the output's suffix decides;
-        then PNG, JPEG and TIFF are kept, and other formats become PNG to avoid losses: GIF has 256 colours, WebP halves
-        the resolution of colour, AVIF and JPEG XL are written with 8 bits, HEIC is not written, BMP has no alpha.
+        then PNG, JPEG, TIFF and animations are kept, and other formats become PNG to avoid losses: GIF has 256
+        colours, WebP halves the resolution of colour, AVIF and JPEG XL are written with 8 bits, HEIC is not written,
+        BMP has no alpha.
     quality
         1 to 100, of JPEG, WebP, JPEG XL (100 is lossless in both) and AVIF; 95 unless given.
     bit_depth
@@ -152,13 +153,15 @@ def run_upscale(
             raise SRNOError("--skip-existing and --overwrite contradict each other; leave one out")
 
         from srno.upscaling.naming import parse_output
+        from srno.upscaling.room import check_outputs
 
         names = [*more, *inputs]
         bits = None if bit_depth == "keep" else int(bit_depth)
-        naming = parse_output(output, format_name, bits, names)
+        naming = replace(parse_output(output, format_name, bits, names), frames=frames)
         _check_stdout(naming, as_json)
         existing = "skip" if skip_existing else "overwrite" if overwrite else "refuse"
         batch = _plan(names, recursive, request, naming, existing)
+        check_outputs(batch.jobs, bits)
         left_out = _left_out(names, recursive, naming)
         prepare_computing(threads)
 
@@ -215,11 +218,14 @@ def _run_batch(
             view.print(left_out)
         if verbose:
             view.print(f"model {settings.upscaler.name} on {next(settings.upscaler.operator.parameters()).device}")
-        for outcome in run(batch, settings, view):
-            failed |= outcome.status == "failed"
-            if as_json:
-                sys.stdout.write(json.dumps(outcome.to_dict()) + "\n")
-                sys.stdout.flush()
+        try:
+            for outcome in run(batch, settings, view):
+                failed |= outcome.status == "failed"
+                if as_json:
+                    sys.stdout.write(json.dumps(outcome.to_dict()) + "\n")
+                    sys.stdout.flush()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(view.interrupted()) from None
     return failed
 
 
@@ -235,8 +241,8 @@ def _interruptible() -> Generator[None]:
     """Exit without a traceback on Ctrl-C or a closed pipe. Finished files stay, and no partial file is left."""
     try:
         yield
-    except KeyboardInterrupt:
-        sys.stderr.write("srno: interrupted\n")
+    except KeyboardInterrupt as interrupt:
+        sys.stderr.write(f"srno: interrupted{interrupt}\n")
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         # Python flushes the rest of the buffer at exit, which would raise the error again.

@@ -6,8 +6,10 @@ Pictures are read with Pillow as 8-bit RGB (gray is expanded, alpha dropped); ar
 import hashlib
 import io
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,18 @@ from srno.evaluation.protocols import Protocol, Scale
 from srno.imaging.resize import matlab_bicubic, pillow_bicubic
 
 PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm"})
+
+
+_SELF_EX_SR = "https://github.com/jbhuang0604/SelfExSR (its data folder)"
+PUBLIC_SETS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("Set5", "Set14", "B100", "BSD100", "Urban100"), _SELF_EX_SR),
+        **dict.fromkeys(
+            ("DIV2K", "DIV2K_valid", "DIV2K_valid_HR", "DIV2K_train_HR"), "https://data.vision.ee.ethz.ch/cvl/DIV2K"
+        ),
+    }
+)
+"""Where the sets of the literature come from."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +72,7 @@ class PictureSet:
 def find_sets(data: Path) -> tuple[PictureSet, ...]:
     """The sets in `data`: a set folder (HR/ and perhaps LR_bicubic/X2 …), a folder of pictures, or a parent of such."""
     if not data.is_dir():
-        raise SRNOError(f"--data {data} is not a folder")
+        raise SRNOError(f"--data {data} is not a folder{_where_it_is(data.name)}")
     root = data.resolve()
     found = _find_set(root)
     children = [] if found else [_find_set(folder) for folder in sorted(root.iterdir()) if folder.is_dir()]
@@ -67,6 +81,14 @@ def find_sets(data: Path) -> tuple[PictureSet, ...]:
         kinds = ", ".join(sorted(suffix[1:] for suffix in PICTURE_SUFFIXES))
         raise SRNOError(f"--data {data} has no pictures ({kinds}), neither itself, nor in HR/, nor one folder below")
     return sets
+
+
+def _where_it_is(name: str) -> str:
+    """Say where the sets of the literature come from; empty for other names."""
+    known = next((known for known in PUBLIC_SETS if known.lower() == name.lower()), None)
+    if known is None:
+        return ""
+    return f"; {known} is not part of srno: download it from {PUBLIC_SETS[known]}, and give the folder of its pictures"
 
 
 def _find_set(folder: Path) -> PictureSet | None:

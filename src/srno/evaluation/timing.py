@@ -112,9 +112,14 @@ def bench(
     for timed in timed_models:
         if not any(timed.supports(job.scale) for job in jobs):
             raise SRNOError(f"{timed.name} supports none of the --scales; it is a fixed-scale network")
-    best = interleaved_minimum(timed_models, jobs, repeats, memory, device, report)
+    renders = repeats * len(jobs) * len(timed_models)
+    total = renders + len(timed_models)
+    best = interleaved_minimum(
+        timed_models, jobs, repeats, memory, device, lambda done, _, text: report(done, total, text)
+    )
     rows: list[Timing] = []
-    for timed, seconds in zip(timed_models, best, strict=True):
+    for number, (timed, seconds) in enumerate(zip(timed_models, best, strict=True)):
+        report(renders + number, total, f"memory of {timed.name} {timed.form}")
         taken = {job: value for job, value in zip(jobs, seconds, strict=True) if math.isfinite(value)}
         largest = max(taken, key=lambda job: math.prod(job.size) + math.prod(job.lr))
         peak = peak_memory(
@@ -129,6 +134,7 @@ def bench(
             )
         )
         rows.append(_row(timed, taken, peak))
+    report(total, total, "done")
     return rows
 
 
@@ -167,11 +173,11 @@ def interleaved_minimum(
             for offset in range(len(timed_models)):
                 index = (offset + turn + number) % len(timed_models)
                 timed = timed_models[index]
+                report(done, total, f"{timed.name} {timed.form} ×{job.scale}")
                 if timed.supports(job.scale):
                     taken = _time(timed, image, job.size, memory)
                     best[index][number] = min(best[index][number], taken)
                 done += 1
-                report(done, total, f"{timed.name} {timed.form} ×{job.scale}")
     return best
 
 

@@ -108,6 +108,7 @@ class Field:
 
         cell (2,) = (2/r_y, 2/r_x) is the size of a pixel; the integrals are those of the whole picture at that scale.
         """
+        _check_points(coords, cell)
         points, cells = coords.reshape(1, -1, 2), cell.reshape(1, 2).to(self.image.device)
         layers: Integrals = ()
         if self.model.kernel_layers():
@@ -197,6 +198,8 @@ def lift(model: Model, image: Tensor, *, memory: int | str | None = None, progre
     (12, 16)
     """
     image = _checked(image)
+    if not isinstance(model, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SRNOError(f"model is a {type(model).__name__}; give a model, such as one from srno.load")
     weight = next(model.parameters())
     # A model in half precision computes what is added to the picture; the picture itself stays in full precision.
     image = image.to(device=weight.device, dtype=torch.promote_types(weight.dtype, torch.float32))
@@ -221,6 +224,18 @@ def _checked(image: object) -> Tensor:
     if not (low >= -LARGEST_INPUT_VALUE and high <= LARGEST_INPUT_VALUE):  # written so that NaN is refused too
         raise SRNOError(f"image has values from {low:g} to {high:g}; they must lie in [-1, 1]")
     return image
+
+
+def _check_points(coords: object, cell: object) -> None:
+    """Refuse coordinates that are not (..., 2), and cells that are not two numbers above 0."""
+    if not isinstance(coords, Tensor) or coords.ndim < 1 or coords.shape[-1] != 2 or not coords.is_floating_point():
+        raise SRNOError(f"coords {_describe(coords)}: give a tensor of floats (..., 2) in [-1, 1] as (y, x)")
+    if not isinstance(cell, Tensor) or cell.numel() != 2 or not bool((cell > 0).all()):
+        raise SRNOError(f"cell {_describe(cell)}: give a tensor of two numbers above 0, (2/r_y, 2/r_x)")
+
+
+def _describe(value: object) -> str:
+    return f"of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"is a {type(value).__name__}"
 
 
 def _pair(size: Any) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyvips
@@ -25,7 +25,7 @@ from srno.imaging.pillow import from_pillow
 from srno.imaging.read import DECODER_ERRORS, MAX_PIXELS, check_readable, decode, explain
 from srno.imaging.tiff import needs_big, page_offsets, write_pages
 from srno.imaging.vips import decode_vips, upright
-from srno.imaging.write import Written, adapt, check_options, opened
+from srno.imaging.write import Target, Written, adapt, check_options, opened
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def open_frames(source: Path | bytes, *, max_pixels: int = MAX_PIXELS, name: str
 
 def write_frames(
     frames: Iterable[Frame],
-    target: Path | BinaryIO,
+    target: Target,
     *,
     format: Format,  # noqa: A002 — the usual name
     like: FrameSequence,

@@ -93,6 +93,8 @@ def read_directory(
             continue
         byte_budget -= size
         if tag in _CHILDREN.get(parent, ()):
+            if size > len(inline):  # eight bytes of a file with offsets of four
+                continue
             pointer = struct.Struct(layout.order + ("Q" if size == 8 else "I"))
             child = pointer.unpack_from(inline)[0]
             directory[tag] = read_directory(stream, layout, child, wanted, byte_budget=byte_budget, parent=tag)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 from PIL import Image
@@ -45,9 +45,19 @@ class Written:
     """One line for everything that the format could not store."""
 
 
+@dataclass(frozen=True)
+class NewFile:
+    """A file to write that replaces none: one that appears under its name in the meantime stays."""
+
+    path: Path
+
+
+Target: TypeAlias = Path | NewFile | BinaryIO
+
+
 def write(
     picture: Picture,
-    target: Path | BinaryIO,
+    target: Target,
     *,
     format: Format,  # noqa: A002 — the usual name
     quality: int | None = None,
@@ -77,16 +87,19 @@ def check_options(format: Format, quality: int | None) -> int:  # noqa: A002
 
 
 @contextmanager
-def opened(target: Path | BinaryIO) -> Generator[BinaryIO]:
+def opened(target: Target) -> Generator[BinaryIO]:
     """Open a target as a stream that can seek and be read; a file appears when it is complete."""
-    if isinstance(target, Path):
-        if target.exists() and not target.is_file():
-            raise SRNOError(f"{target}: cannot be written, it is not a file")
+    if isinstance(target, Path | NewFile):
+        path = target if isinstance(target, Path) else target.path
+        if path.exists() and not path.is_file():
+            raise SRNOError(f"{path}: cannot be written, it is not a file")
         try:
-            with replacing(target) as stream:
+            with replacing(path, existing=path is target) as stream:
                 yield stream
+        except FileExistsError:
+            raise SRNOError(f"{path}: a file of this name has appeared in the meantime, and is kept") from None
         except OSError as error:
-            raise SRNOError(f"{target}: cannot be written ({error.strerror or error})") from None
+            raise SRNOError(f"{path}: cannot be written ({error.strerror or error})") from None
     else:
         # A pipe cannot seek, which TIFF needs.
         buffer = io.BytesIO()

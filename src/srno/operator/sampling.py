@@ -100,7 +100,10 @@ def whole_picture(lr: tuple[int, int], size: tuple[int, int]) -> Sampling:
 
 def window(lr: tuple[int, int], size: tuple[int, int], region: tuple[float, float, float, float]) -> Sampling:
     """The part (top, left, bottom, right) of a picture, in its pixels."""
-    top, left, bottom, right = region
+    try:
+        top, left, bottom, right = (float(side) for side in region)
+    except (TypeError, ValueError):
+        raise SRNOError(f"region {region!r}: give (top, left, bottom, right), four numbers") from None
     if not (0 <= left < right <= lr[1] and 0 <= top < bottom <= lr[0]):
         raise SRNOError(f"region {region}: give (top, left, bottom, right) within the picture's {lr[0]}×{lr[1]} pixels")
     if min(size) < 1:

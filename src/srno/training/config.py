@@ -3,7 +3,9 @@
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from cyclopts import Parameter
 
 from srno.errors import SRNOError
 from srno.training.stages import Loss, Stage, at, parse_losses, parse_stages
@@ -19,10 +21,11 @@ class TrainConfig:
     """Folders of pictures, searched recursively."""
     preset: str = "light"
     """Model to train."""
-    init: Path | None = None
-    """Weights to start from: a file or a shipped name; the preset may be deeper or wider than they are."""
+    init: Annotated[Path | None, Parameter(alias=("--model", "-m"))] = None
+    """Weights to start from: a file, a run's folder or a shipped name; the preset may be deeper or wider than they
+    are."""
     init_encoder: Path | None = None
-    """Weights whose encoder is taken, by a decoder with fresh weights: a file or a shipped name."""
+    """Weights whose encoder is taken, by a decoder with fresh weights: a file, a run's folder or a shipped name."""
     fixed_encoder: bool = False
     """With --init or --init-encoder: train only the decoder, and leave the encoder as it is."""
     revive: bool = False

@@ -1,12 +1,15 @@
 """Distributed training: join the processes that torchrun starts."""
 
+import gc
 import os
 import signal
+import sys
+import traceback
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -84,8 +87,26 @@ def join_world(device: str) -> Generator[World]:
     dist.init_process_group("nccl" if torch_device.type == "cuda" else "gloo", timeout=COLLECTIVE_TIMEOUT)
     try:
         yield World(dist.get_rank(), size, torch_device)
+        with suppress(RuntimeError):  # another process has failed, and reports it
+            dist.barrier()  # nobody closes connections that others still use
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)  # they hold the wrapped module, and it the group
+        raise
     finally:
+        # The threads of the group end with the last reference to it, which may lie in a reference cycle.
+        gc.collect()
         dist.destroy_process_group()
+
+
+def end_process(code: int) -> NoReturn:
+    """End a process of several at once, when all its files are written.
+
+    While the interpreter and the libraries shut down, a native thread that is late, as on a busy machine, can end the
+    process with SIGABRT, and torchrun then reports that the whole run failed.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _find_device(name: str, local_rank: int) -> torch.device:

@@ -88,6 +88,9 @@ def loop(
         budget, position = Budget(config=config, epoch_samples=pictures.epoch_samples, clock=clock), learner.position
         if state:
             world.share(lambda: budget.check_change(run.config(), position))
+            if world.share(lambda: budget.progress(position) >= 1 and run.finished(position.step)):
+                report({"event": "note", "text": f"{run.folder} is done already; give a larger budget to extend it"})
+                return None
         elif config.revive:
             revived = learner.revive(first_patches(pictures, config, REVIVAL_PATCHES))
             report({"event": "note", "text": f"{revived} dead units of the encoder have fresh weights"})

@@ -15,7 +15,7 @@ from torch import Tensor
 from srno.checkpoints.native import Card, Checkpoint, write_checkpoint
 from srno.config import ModelConfig
 from srno.errors import SRNOError
-from srno.files import locked, remove_partial, write_atomically
+from srno.files import locked, remove_leftovers, write_atomically
 from srno.training.config import TrainConfig, from_json, to_json
 
 KEPT_STATES = 2
@@ -50,8 +50,8 @@ class Run:
         with locked(self.folder / ".lock", wait=False) as free:
             if not free:
                 raise SRNOError(f"{self.folder}: another process is training this run")
-            remove_partial(self.folder)
-            remove_partial(self.folder / "state")
+            remove_leftovers(self.folder)
+            remove_leftovers(self.folder / "state")
             if self.log.exists() and not self.log.read_bytes().endswith(b"\n"):
                 with self.log.open("a") as file:
                     file.write("\n")
@@ -61,7 +61,7 @@ class Run:
         """Read the config of the run."""
         try:
             return from_json((self.folder / "config.json").read_text())
-        except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
+        except (OSError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
             raise SRNOError(f"--resume {self.folder}: no run there that can be resumed ({error})") from None
 
     def save_config(self, config: TrainConfig) -> None:
@@ -105,6 +105,10 @@ class Run:
                 continue  # damaged: try the older one
         return None
 
+    def finished(self, step: int) -> bool:
+        """Whether the run has used up its budget at this step and has recorded its end."""
+        return any(entry.get("event") == "done" and entry.get("step") == step for entry in self.read_log())
+
     def save_weights(self, which: str, config: ModelConfig, weights: dict[str, Tensor], card: Card) -> None:
         """Write `last` or `best` in our format."""
         write_checkpoint(Checkpoint(config=config, state=weights, card=card), self.folder / f"{which}.safetensors")
@@ -117,14 +121,21 @@ class Run:
     def read_log(self) -> list[dict[str, Any]]:
         """Read the log without the entries that a crash or a rollback undid."""
         try:
-            lines = self.log.read_text().splitlines()
+            lines = self.log.read_text(errors="replace").splitlines()
         except OSError:
             raise SRNOError(f"{self.folder}: no log.jsonl of a training run there") from None
         entries: list[dict[str, Any]] = []
-        for line in lines:
-            with suppress(json.JSONDecodeError):  # cut off by a crash
-                entry = json.loads(line)
-                if entry.get("event") in ("resume", "rollback"):
-                    entries = [earlier for earlier in entries if earlier.get("step", 0) <= entry["step"]]
-                entries.append(entry)
+        for entry in filter(None, map(_log_entry, lines)):
+            if entry.get("event") in ("resume", "rollback"):
+                entries = [earlier for earlier in entries if earlier.get("step", 0) <= entry.get("step", 0)]
+            entries.append(entry)
         return entries
+
+
+def _log_entry(line: str) -> dict[str, Any] | None:
+    """An entry of the log; None if a crash has cut it off or damaged it."""
+    try:
+        entry: Any = json.loads(line)
+        return entry if isinstance(entry.get("step", 0), int | float) else None
+    except (ValueError, AttributeError, RecursionError):
+        return None

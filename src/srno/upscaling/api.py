@@ -1,30 +1,33 @@
 """`srno.upscale`: a picture in, a larger one of the same kind out; a list in, a list out."""
 
-from collections.abc import Generator
+import os
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 from torch import Tensor
 
 from srno.errors import SRNOError
 from srno.imaging.picture import Picture
-from srno.imaging.pillow import from_pillow, to_pillow
-from srno.imaging.read import read
+from srno.imaging.pillow import to_pillow
 from srno.progress import Progress, part_of
+from srno.upscaling.batch import BatchSettings
 from srno.upscaling.enlarge import Array, enlarge, enlarge_picture
+from srno.upscaling.inputs import FileInput, ImageInput, check_kind, file_content, is_file_input, is_several, open_image
+from srno.upscaling.one_file import upscale_file
 from srno.upscaling.sizes import Fit, Request, Size, make_request
 from srno.upscaling.upscaler import AlphaBy, ModelLike, Precision, Upscaler
 
 Samples = TypeVar("Samples", np.uint8, np.uint16, np.float16, np.float32, np.float64)
-ImageInput: TypeAlias = str | Path | Image.Image | Array | Tensor
 ImageOutput: TypeAlias = Image.Image | Array | Tensor
 InputKind = TypeVar("InputKind", bound=ImageInput)
+Several: TypeAlias = list[InputKind] | tuple[InputKind, ...] | Iterator[InputKind]
 
 
 class Options(TypedDict, total=False):
@@ -52,12 +55,26 @@ def upscale(image: NDArray[Samples], **options: Unpack[Options]) -> NDArray[Samp
 @overload
 def upscale(image: Tensor, **options: Unpack[Options]) -> Tensor: ...
 @overload
-def upscale(image: str | Path, **options: Unpack[Options]) -> Image.Image | NDArray[np.uint16]: ...
+def upscale(  # pyright: ignore[reportOverlappingOverload] (an open file is an iterator of bytes too)
+    image: FileInput, **options: Unpack[Options]
+) -> Image.Image | NDArray[np.uint16]: ...
 @overload
-def upscale(image: list[InputKind] | tuple[InputKind, ...], **options: Unpack[Options]) -> list[ImageOutput]: ...
 def upscale(
-    image: ImageInput | list[InputKind] | tuple[InputKind, ...],
+    image: FileInput,
     *,
+    output: str | os.PathLike[str],
+    quality: int | None = None,
+    overwrite: bool = False,
+    **options: Unpack[Options],
+) -> Path: ...
+@overload
+def upscale(image: Several[InputKind], **options: Unpack[Options]) -> list[ImageOutput]: ...
+def upscale(
+    image: ImageInput | Several[InputKind],
+    *,
+    output: str | os.PathLike[str] | None = None,
+    quality: int | None = None,
+    overwrite: bool = False,
     scale: float | tuple[float, float] | None = None,
     size: Size | None = None,
     width: int | None = None,
@@ -71,7 +88,7 @@ def upscale(
     memory: int | str | None = None,
     precision: Precision = "auto",
     progress: Progress | None = None,
-) -> ImageOutput | list[ImageOutput]:
+) -> ImageOutput | list[ImageOutput] | Path:
     """Enlarge a picture, or several, by a factor or to a size, and return the same kind.
 
     Sides that become smaller are reduced by a bicubic filter: the model only enlarges.
@@ -79,13 +96,19 @@ def upscale(
     Parameters
     ----------
     image
-        A path, a PIL image, a torch tensor (3, h, w) or (B, 3, h, w) of uint8 or floats in [0, 1], or an array (h, w)
-        or (h, w, 1 … 4) of uint8, uint16 or floats in [0, 1]; two and four channels end in alpha. A tensor gives a
-        tensor of the same type on its device, an array gives an array of the same type and layout. A PIL image gives
-        one of 8 bits, or of 16 if it is 16-bit gray; its EXIF orientation is applied, and palettes and CMYK
-        become RGB. A path gives a PIL image with profile, EXIF and resolution in its `info`, or an array of uint16 if
-        the file has 16-bit colour or alpha, which no PIL image can hold. A list or tuple of these, in any mix, gives
-        a list with one result each; the model is loaded once.
+        A path, the bytes of a file, a binary file object, a PIL image, a torch tensor (3, h, w) or (B, 3, h, w) of
+        uint8 or floats in [0, 1], or an array (h, w) or (h, w, 1 … 4) of uint8, uint16 or floats in [0, 1]; two and
+        four channels end in alpha. A tensor gives a tensor of the same type on its device, an array gives an array of
+        the same type and layout. A PIL image gives one of 8 bits, or of 16 if it is 16-bit gray; its EXIF orientation
+        is applied, and palettes and CMYK become RGB. A path, bytes or a file object give a PIL image with profile, EXIF
+        and resolution in its `info`, or an array of uint16 if the file has 16-bit colour or alpha, which no PIL image
+        can hold. A list, tuple or iterator of these, in any mix, gives a list with one result each; the model is
+        loaded once.
+    output
+        Write the result of a file to this file, folder or template with everything that the command keeps (16 bits,
+        EXIF, profile, XMP, all frames), and return its path.
+    quality, overwrite
+        With `output`: the quality of JPEG, WebP, JPEG XL and AVIF, 1 to 100, and whether to replace a file that exists.
     scale
         A factor, or two for width and height; 2 if no size is given.
     size, fit
@@ -120,11 +143,13 @@ def upscale(
     torch.Size([2, 3, 16, 12])
     """
     request = make_request(scale, size, width, height, fit)
-    several = isinstance(image, list | tuple)
-    images: list[ImageInput] = [*image] if several else [image]
+    if progress is not None and not callable(progress):
+        raise SRNOError(f"progress {progress!r}: give a function that takes the finished share")
+    several = is_several(image)
+    images: list[ImageInput] = [*cast(Any, image)] if several else [cast(ImageInput, image)]
     for number, one in enumerate(images, 1):
         with _numbered_errors(number if several else None):
-            _check_kind(one)
+            check_kind(one)
     upscaler = Upscaler(
         model=model,
         device=device,
@@ -134,6 +159,15 @@ def upscale(
         memory=memory,
         precision=precision,
     )
+    if output is not None:
+        if several or not is_file_input(image):
+            raise SRNOError("output is for one picture from a path, bytes or a file; save other results yourself")
+        if not isinstance(output, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise SRNOError(f"output {output!r}: give a path")
+        settings = BatchSettings(request=request, upscaler=upscaler, quality=_checked_quality(quality))
+        return upscale_file(file_content(image), os.fspath(output), settings, overwrite=overwrite, progress=progress)
+    if quality is not None or overwrite:
+        raise SRNOError("quality and overwrite are for files: give output too")
     results: list[ImageOutput] = []
     for number, one in enumerate(images, 1):
         with _numbered_errors(number if several else None):
@@ -153,7 +187,7 @@ def _numbered_errors(number: int | None) -> Generator[None]:
 def _upscale(image: ImageInput, request: Request, upscaler: Upscaler, progress: Progress | None) -> ImageOutput:
     if isinstance(image, Tensor):
         return _upscale_tensor(image, request, upscaler, progress)
-    picture = _open(image)
+    picture = open_image(image)
     if not isinstance(picture, Picture):
         target = request.target((picture.shape[1], picture.shape[0]))
         colour, transparency = _split(picture)
@@ -162,6 +196,12 @@ def _upscale(image: ImageInput, request: Request, upscaler: Upscaler, progress: 
     if large.bits == 8:
         return to_pillow(large)
     return _sixteen_bit_gray(large) if large.channels == 1 else large.samples()
+
+
+def _checked_quality(quality: int | None) -> int | None:
+    if quality is not None and (isinstance(quality, bool) or quality not in range(1, 101)):
+        raise SRNOError(f"quality {quality!r}: give a whole number from 1 to 100")
+    return quality
 
 
 def _upscale_tensor(image: Tensor, request: Request, upscaler: Upscaler, progress: Progress | None) -> Tensor:
@@ -175,48 +215,6 @@ def _upscale_tensor(image: Tensor, request: Request, upscaler: Upscaler, progres
     return (
         torch.from_numpy(np.stack(large)).permute(0, 3, 1, 2).reshape(*image.shape[:-2], *target.size[::-1]).to(image)
     )
-
-
-def _open(image: str | Path | Image.Image | Array) -> Picture | Array:
-    if isinstance(image, str | Path):
-        return read(Path(image))
-    return from_pillow(ImageOps.exif_transpose(image)) if isinstance(image, Image.Image) else image
-
-
-def _check_kind(image: object) -> None:
-    """Refuse what cannot be a picture, without opening files."""
-    if isinstance(image, Tensor):
-        _check_tensor(image)
-    elif isinstance(image, np.ndarray):
-        _check_array(cast(Array, image))
-    elif not isinstance(image, str | Path | Image.Image):
-        raise SRNOError(
-            f"{type(image).__name__} is not a picture; give a path, a PIL image, a numpy array or a torch tensor"
-        )
-
-
-def _check_tensor(image: Tensor) -> None:
-    if image.ndim not in (3, 4) or image.shape[-3] != 3 or image.numel() == 0:
-        raise SRNOError(f"a tensor of shape {tuple(image.shape)} is not a picture; give (3, h, w) or (B, 3, h, w)")
-    if image.dtype != torch.uint8 and not image.is_floating_point():
-        raise SRNOError(f"tensors of {image.dtype} are not supported; give uint8 or floats in [0, 1]")
-    if image.is_floating_point():
-        _check_range(float(image.min()), float(image.max()))
-
-
-def _check_range(low: float, high: float) -> None:
-    # Written so that NaN is refused too. The tolerance allows for rounding.
-    if not (low >= -1e-3 and high <= 1 + 1e-3):
-        raise SRNOError(f"floats must lie in [0, 1], and these go from {low:.4g} to {high:.4g}; scale or clip them")
-
-
-def _check_array(array: Array) -> None:
-    if array.ndim not in (2, 3) or 0 in array.shape or (array.ndim == 3 and array.shape[2] > 4):
-        raise SRNOError(f"an array of shape {array.shape} is not a picture; give (h, w) or (h, w, 1 … 4), not empty")
-    if array.dtype.kind == "f":
-        _check_range(float(array.min()), float(array.max()))
-    elif array.dtype.name not in ("uint8", "uint16"):
-        raise SRNOError(f"arrays of {array.dtype} are not supported; give uint8, uint16 or floats in [0, 1]")
 
 
 def _split(array: Array) -> tuple[Array, Array | None]:

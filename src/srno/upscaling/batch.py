@@ -5,23 +5,25 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from srno.errors import SRNOError
 from srno.imaging.formats import CAPABILITIES, Format, check_limits
 from srno.imaging.frames import FrameSequence, open_frames, write_frames
 from srno.imaging.picture import Picture
 from srno.imaging.read import read
-from srno.imaging.write import Written, opened, write
+from srno.imaging.write import NewFile, Written, opened, write
+from srno.imaging.write import Target as WriteTarget
 from srno.upscaling.animation import enlarge_frames, total_pixels
+from srno.upscaling.claims import ResultClaims, open_claims
 from srno.upscaling.enlarge import enlarge_picture, uses_operator
 from srno.upscaling.jobs import BatchPlan, Job
+from srno.upscaling.naming import Frames
 from srno.upscaling.overlap import overlapped
 from srno.upscaling.sizes import Request, Size, Target
 from srno.upscaling.upscaler import Upscaler
 
 Status: TypeAlias = Literal["written", "skipped", "failed"]
-Frames: TypeAlias = Literal["all", "first"]
 Result = TypeVar("Result")
 
 LARGEST_OVERLAP_PIXELS = 16_000_000
@@ -49,6 +51,8 @@ class Outcome:
     input: str
     output: str | None
     status: Status
+    reason: str | None = None
+    """Why a picture is skipped."""
     error: str | None = None
     input_size: Size | None = None
     output_size: Size | None = None
@@ -82,24 +86,39 @@ class BatchProgress(Protocol):
 def run(plan: BatchPlan, settings: BatchSettings, progress: BatchProgress) -> Iterator[Outcome]:
     """Process the jobs of a batch and yield the outcome of each, in order."""
     for job in plan.skipped:
-        outcome = Outcome(input=job.source.name, output=str(job.output), status="skipped")
+        outcome = _skipped(job, "it exists already")
         progress.end(job, outcome)
         yield outcome
+    with open_claims() as claims:
 
-    def enlarge(job: Job, loaded: "_Loaded | Outcome") -> Callable[[], Outcome]:
-        if isinstance(loaded, Outcome):
-            return lambda: loaded
-        enlarged = _attempt(job, lambda: _enlarge(job, loaded, settings, progress))
-        if isinstance(enlarged, Outcome):
-            return lambda: enlarged
-        return lambda: _attempt(job, lambda: _finish(job, loaded, enlarged, settings))
+        def load(job: Job) -> "_Loaded | Outcome":
+            return _attempt(job, lambda: _claim(job, claims) or _load(job, settings))
 
-    def load(job: Job) -> "_Loaded | Outcome":
-        return _attempt(job, lambda: _load(job, settings))
+        def enlarge(job: Job, loaded: "_Loaded | Outcome") -> Callable[[], Outcome]:
+            if isinstance(loaded, Outcome):
+                return lambda: loaded
+            enlarged = _attempt(job, lambda: _enlarge(job, loaded, settings, progress))
+            if isinstance(enlarged, Outcome):
+                return lambda: enlarged
+            return lambda: _attempt(job, lambda: _finish(job, loaded, enlarged, settings))
 
-    for job, outcome in overlapped(plan.jobs, load, enlarge, _is_small):
-        progress.end(job, outcome)
-        yield outcome
+        for job, outcome in overlapped(plan.jobs, load, enlarge, _is_small):
+            claims.release(job.output)
+            progress.end(job, outcome)
+            yield outcome
+
+
+def _claim(job: Job, claims: ResultClaims) -> Outcome | None:
+    """Claim the result of a job for this process; the outcome if another process works on it or has written it."""
+    if job.output is None:
+        return None
+    if not claims.take(job.output):
+        return _skipped(job, "another process works on it")
+    return _skipped(job, "another process has written it") if job.changed else None
+
+
+def _skipped(job: Job, reason: str) -> Outcome:
+    return Outcome(input=job.source.name, output=str(job.output), status="skipped", reason=reason)
 
 
 def _attempt(job: Job, step: Callable[[], Result]) -> Result | Outcome:
@@ -158,8 +177,6 @@ def _load(job: Job, settings: BatchSettings) -> _Loaded:
 
 def _enlarge(job: Job, loaded: _Loaded, settings: BatchSettings, progress: BatchProgress) -> _Enlarged:
     start = time.perf_counter()
-    if job.output is not None:
-        _make_folder(job.output.parent)
     progress.begin(job, loaded.target)
     if _stays_the_same(job, loaded.picture, loaded.sequence, loaded.target, settings):
         result = _copy(job)
@@ -241,18 +258,18 @@ def _content(job: Job) -> Path | bytes:
     return job.source.path or job.data or b""
 
 
-def _output(job: Job) -> Path | BinaryIO:
-    return job.output or sys.stdout.buffer
+def _output(job: Job) -> WriteTarget:
+    if job.output is None:
+        return sys.stdout.buffer
+    return job.output if job.overwrite else NewFile(job.output)
 
 
 def _notes(
     job: Job, settings: BatchSettings, target: Target, picture: Picture, sequence: FrameSequence | None
 ) -> Iterator[str]:
-    """Remarks on a replaced input, the format of animations, left-out frames and reduced sides."""
+    """Remarks on a replaced input, left-out frames and reduced sides."""
     if job.output and job.source.path and job.output.resolve() == job.source.path.resolve():
         yield "the input is replaced by the result"
-    if sequence is not None and job.format == "PNG" != sequence.format:
-        yield f"{sequence.count} frames written as an animated PNG; -f {sequence.format.lower()} keeps the format"
     if job.frames > 1 and sequence is None:
         known = picture.format in CAPABILITIES and CAPABILITIES[picture.format].sequence is not None
         reason = f": {job.format} cannot hold them" if known and settings.frames == "all" else ""
@@ -267,13 +284,6 @@ def _notes(
 def _failed(job: Job, reason: str) -> Outcome:
     name = job.source.name
     return Outcome(input=name, output=None, status="failed", error=reason.removeprefix(f"{name}: "))
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SRNOError(f"{folder}: cannot create this folder ({error.strerror})") from None
 
 
 def peak_mb() -> float | None:

@@ -80,6 +80,16 @@ class BatchView:
         self.done += 0 if self.job is None else _pixels(self.job)
         self.job = self.current = None
 
+    def interrupted(self) -> str:
+        """Say how many pictures of several are done, and how to continue; empty for a single one."""
+        if self.single:
+            return ""
+        done = self.counts["written"] + self.counts["skipped"]
+        of = len(self.plan.jobs) + len(self.plan.skipped)
+        again = any(job.overwrite for job in self.plan.jobs)
+        advice = "" if again else "; the same command with --skip-existing continues"
+        return f": {done} of {of} pictures are done{advice}"
+
     def print(self, text: str) -> None:
         """Print a line above the bars."""
         self.view.print(text)
@@ -90,7 +100,7 @@ class BatchView:
         if outcome.status == "written" and (self.verbose or (self.view.live and self.single)):
             self.print(f"{outcome.output} written in {outcome.seconds:.1f} s{self._details(outcome)}")
         elif outcome.status == "skipped" and self.verbose:
-            self.print(f"{outcome.output} exists already")
+            self.print(f"{outcome.output} skipped: {outcome.reason}")
 
     def _details(self, outcome: Outcome) -> str:
         if not self.verbose:

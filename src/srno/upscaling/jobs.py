@@ -7,13 +7,26 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from srno.errors import SRNOError
-from srno.imaging.formats import Format
+from srno.imaging.formats import READ_SUFFIXES, Format
 from srno.imaging.head import read_head
 from srno.upscaling.naming import Naming
 from srno.upscaling.sizes import Request, Target
 from srno.upscaling.sources import Source
 
 Existing: TypeAlias = Literal["refuse", "skip", "overwrite"]
+
+
+FileState: TypeAlias = tuple[int, int, int]
+"""Number, size and time of a file; they change when it is replaced."""
+
+
+def file_state(path: Path) -> FileState | None:
+    """The state of a file; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -29,6 +42,15 @@ class Job:
     """None is standard output."""
     frames: int = 1
     """Number of frames or pages of the source; the first is used."""
+    overwrite: bool = False
+    """Whether a file of the output's name is replaced."""
+    before: FileState | None = None
+    """The file of the output's name when the batch was planned; None if there was none."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether another process has written the output since the batch was planned."""
+        return self.output is not None and file_state(self.output) != self.before
 
 
 @dataclass(frozen=True)
@@ -61,7 +83,12 @@ def plan_batch(
             which = f"{len(finished)} of {len(jobs)} results exist, such as {finished[0].output}"
         raise SRNOError(f"{which}; choose --skip-existing or --overwrite")
     skipped = {job.source: job for job in finished} if existing == "skip" else {}
-    waiting = tuple(job for job in jobs if job.source not in skipped)
+    states = {job.source: file_state(job.output) for job in finished if job.output}
+    waiting = tuple(
+        replace(job, overwrite=existing == "overwrite", before=states.get(job.source))
+        for job in jobs
+        if job.source not in skipped
+    )
     return BatchPlan(waiting, tuple(skipped.values()), tuple(left_out))
 
 
@@ -74,8 +101,8 @@ def _job(source: Source, stdin: bytes | None, request: Request, naming: Naming) 
         target = request.target(head.size)
     except SRNOError:
         return Job(source, data)
-    output = naming.output(source, head.format, target)
-    return Job(source, data, target, naming.format_of(head.format), output, head.frames)
+    output = naming.output(source, head.format, target, head.frames)
+    return Job(source, data, target, naming.format_of(head.format, head.frames), output, head.frames)
 
 
 def _disambiguate(job: Job, stdin: bytes | None, request: Request, naming: Naming) -> Job:
@@ -83,28 +110,48 @@ def _disambiguate(job: Job, stdin: bytes | None, request: Request, naming: Namin
     relative = job.source.relative
     if job.output is None or job.output.suffix == relative.suffix:
         return job
-    marked = replace(job.source, relative=relative.with_name(_stem_with_suffix(job.source) + relative.suffix))
+    marked = replace(job.source, relative=relative.with_name(_stems(relative)[1] + relative.suffix))
     return replace(job, output=_job(marked, stdin, request, naming).output)
 
 
-def _stem_with_suffix(source: Source) -> str:
-    return f"{source.relative.stem}_{source.relative.suffix.removeprefix('.')}"
-
-
 def _earlier_results(sources: tuple[Source, ...], naming: Naming) -> Iterable[Source]:
-    """Sources that lie in the folder of results and are named like the result of another source."""
-    stems = {
-        (source.path.parent, stem)
-        for source in sources
-        if source.path
-        for stem in (source.path.stem, _stem_with_suffix(source))
-    }
+    """Sources that lie in the folder of results and are named like the result of another source.
+
+    In a listed folder, that of any picture there: one without a suffix, or of another format, is not listed itself.
+    """
+    stems = {(source.path.parent, stem) for source in sources if source.path for stem in _stems(source.path)}
+    folders = {source.path.parent for source in sources if source.path and source.listed}
+    listed = {source.path for source in sources}
+    others = {folder: _unlisted_stems(folder, listed) for folder in folders}
     for source in sources:
         if source.path is None or naming.stdout or naming.folder_of(source).resolve() != source.path.parent.resolve():
             continue
         stem = naming.source_stem(source.path.name)
-        if stem is not None and stem != source.path.stem and (source.path.parent, stem) in stems:
+        if stem is None or stem == source.path.stem:
+            continue
+        if (source.path.parent, stem) in stems or (
+            source.listed and any(_may_be_picture(path) for path in others[source.path.parent].get(stem, ()))
+        ):
             yield source
+
+
+def _stems(path: Path) -> tuple[str, str]:
+    """The stems that the name of a result may have: cat, and cat_gif if another result is in its way."""
+    return path.stem, f"{path.stem}_{path.suffix.removeprefix('.')}"
+
+
+def _unlisted_stems(folder: Path, listed: set[Path | None]) -> dict[str, list[Path]]:
+    """The files of a folder that are no sources, by the stems that their results would have."""
+    found: dict[str, list[Path]] = {}
+    for path in folder.iterdir():
+        if path not in listed and path.is_file():
+            for stem in (*_stems(path), path.name):
+                found.setdefault(stem, []).append(path)
+    return found
+
+
+def _may_be_picture(path: Path) -> bool:
+    return path.suffix.lower() in READ_SUFFIXES or read_head(path) is not None
 
 
 def _check_unique(jobs: list[Job]) -> None:

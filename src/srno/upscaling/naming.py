@@ -4,6 +4,7 @@ import re
 import string
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from srno.errors import SRNOError
 from srno.imaging.formats import CAPABILITIES, READ_SUFFIXES, Format, check_codec
@@ -16,8 +17,13 @@ IN_FOLDER_TEMPLATE = "{stem}.{ext}"
 KEPT_FORMATS: frozenset[Format] = frozenset({"PNG", "JPEG", "TIFF"})
 """Formats that a result keeps unless one is given. The others become PNG: GIF has 256 colours, WebP halves the
 resolution of colour, AVIF and JPEG XL are written with 8 bits only, HEIC is not written, and BMP has no alpha."""
+KEPT_ANIMATIONS: frozenset[Format] = KEPT_FORMATS.union(("GIF", "WEBP"))
+"""The same for animations and pages: few programs show an animated PNG, and it is many times as large."""
 TEMPLATE_FIELDS = {"stem": r".+", "scale": r"[\d.]+(?:x[\d.]+)?", "width": r"\d+", "height": r"\d+", "ext": r"\w+"}
 """Fields of a template, and the pattern that each matches."""
+
+Frames: TypeAlias = Literal["all", "first"]
+"""Frames of animations and pages to enlarge."""
 
 _BY_SUFFIX: dict[str, Format] = {suffix: name for name, known in CAPABILITIES.items() for suffix in known.suffixes}
 
@@ -35,16 +41,18 @@ class Naming:
     """Requested bits per channel."""
     stdout: bool = False
     """Write to standard output, not to files."""
+    frames: Frames = "all"
 
-    def format_of(self, kind: Format) -> Format:
-        """The format of the result for a source of format `kind`."""
+    def format_of(self, kind: Format, frames: int = 1) -> Format:
+        """The format of the result for a source of format `kind` with so many frames or pages."""
         fixed = self.format or _BY_SUFFIX.get(Path(self.template).suffix.lower())
         if fixed is not None:
             return fixed
-        return kind if kind in KEPT_FORMATS and (self.bits or 8) in CAPABILITIES[kind].bits else "PNG"
+        kept = KEPT_ANIMATIONS if frames > 1 and self.frames == "all" else KEPT_FORMATS
+        return kind if kind in kept and (self.bits or 8) in CAPABILITIES[kind].bits else "PNG"
 
-    def output(self, source: Source, kind: Format, target: Target) -> Path | None:
-        """The file for the result of one source of format `kind`; None is standard output."""
+    def output(self, source: Source, kind: Format, target: Target, frames: int = 1) -> Path | None:
+        """The file for the result of one source of format `kind` with so many frames; None is standard output."""
         if self.stdout:
             return None
         values = {
@@ -52,7 +60,7 @@ class Naming:
             "scale": target.label,
             "width": target.size[0],
             "height": target.size[1],
-            "ext": _extension(source, kind, self.format_of(kind)),
+            "ext": _extension(source, kind, self.format_of(kind, frames)),
         }
         return self.folder_of(source) / self.template.format_map(values)
 

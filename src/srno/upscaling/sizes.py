@@ -1,10 +1,14 @@
 """Output sizes to the pixel: by factors, a box, a width or a height. Sizes are (width, height)."""
 
 import math
+import operator
 import re
+from collections.abc import Sized
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+import numpy as np
 
 from srno.errors import SRNOError
 
@@ -109,7 +113,7 @@ def _factors(scale: float | str | tuple[float, float]) -> tuple[Fraction, Fracti
             raise SRNOError(f"scale {scale!r}: write a factor such as 3.7, or two for width and height such as 2x3")
         x, y = match[1], match[2] or match[1]
     else:
-        x, y = scale if isinstance(scale, tuple) else (scale, scale)
+        x, y = _two_factors(scale)
         if not (math.isfinite(x) and math.isfinite(y)):
             raise SRNOError(f"scale {scale}: a factor must be a finite number")
     # From the decimal digits, so that 1.15 times 10 pixels is exactly 11.5.
@@ -119,18 +123,47 @@ def _factors(scale: float | str | tuple[float, float]) -> tuple[Fraction, Fracti
     return factors
 
 
+def _two_factors(scale: object) -> tuple[float, float]:
+    """A factor for both sides, or a tuple of two; floats of numpy count, and booleans do not."""
+    x, y = scale if isinstance(scale, tuple) and len(cast(Sized, scale)) == 2 else (scale, scale)
+    for factor in (x, y):
+        if isinstance(factor, bool) or not isinstance(factor, int | float | np.number):
+            raise SRNOError(f"scale {scale!r}: give a factor such as 3.7, or a tuple of two for width and height")
+    return cast(float, x), cast(float, y)
+
+
 def _box(size: str | Size) -> Size:
     if isinstance(size, str):
         match = re.fullmatch(r"(\d+)[xX×](\d+)", size.strip())
         if not match:
             raise SRNOError(f"size {size!r}: write WIDTHxHEIGHT, such as 3840x2160")
         size = int(match[1]), int(match[2])
+    size = _two_sides(size)
     if min(size) < 1 or max(size) > MAX_SIDE:
         raise SRNOError(f"size {size[0]}x{size[1]}: both sides must be at least 1 pixel, and no more than {MAX_SIDE:,}")
     return size
 
 
+def _two_sides(size: Any) -> Size:
+    try:
+        width, height = (_whole(side) for side in size)
+    except (TypeError, ValueError):
+        raise SRNOError(f"size {size!r}: give (width, height), two whole numbers") from None
+    return width, height
+
+
+def _whole(value: Any) -> int:
+    """A whole number, also one of numpy; TypeError for anything else, True among it."""
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)
+
+
 def _side(name: str, value: int | None) -> int | None:
+    try:
+        value = None if value is None else _whole(value)
+    except TypeError:
+        raise SRNOError(f"{name} {value!r}: give a whole number of pixels") from None
     if value is not None and not 1 <= value <= MAX_SIDE:
         raise SRNOError(f"{name} {value}: it must be at least 1 pixel, and no more than {MAX_SIDE:,}")
     return value

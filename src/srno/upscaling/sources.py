@@ -24,6 +24,8 @@ class Source:
     """None is standard input."""
     relative: Path
     """Path within the folder or pattern that it was found by; only the name if the file itself was given."""
+    listed: bool = False
+    """Found in a folder, not named by the user."""
 
     @property
     def name(self) -> str:
@@ -75,7 +77,7 @@ def _expand(text: str, recursive: bool, excluded: Path | None) -> Iterator[Sourc
     if text == STDIN:
         yield Source(None, Path("stdin"))
     elif path.is_dir():
-        yield from (Source(file, file.relative_to(path)) for file in _pictures(path, recursive, excluded))
+        yield from (Source(file, file.relative_to(path), listed=True) for file in _pictures(path, recursive, excluded))
     elif path.exists():
         yield Source(path, Path(path.name))
     elif glob.has_magic(text):

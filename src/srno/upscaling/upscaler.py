@@ -38,7 +38,7 @@ class Upscaler:
     """
 
     model: ModelLike = "default"
-    """A shipped model (see `srno models`) or a checkpoint; in Python also a loaded model."""
+    """A shipped model (see `srno models`), a checkpoint or a training run's folder; in Python also a loaded model."""
     ensemble: bool = False
     """Mean over the eight flips and rotations: slightly better, eight times slower."""
     integral: str | int = "auto"
@@ -53,6 +53,10 @@ class Upscaler:
     """auto, cpu, cuda or mps."""
 
     def __post_init__(self) -> None:
+        for name, kind in (("device", str), ("ensemble", bool)):
+            if not isinstance(getattr(self, name), kind):
+                known = "auto, cpu, cuda, cuda:N or mps, as text" if name == "device" else "True or False"
+                raise SRNOError(f"{name} {getattr(self, name)!r}: give {known}")
         for name, known in (("alpha", AlphaBy), ("precision", Precision)):
             if getattr(self, name) not in get_args(known):
                 raise SRNOError(f"{name} {getattr(self, name)!r}: choose {', '.join(get_args(known))}")
@@ -130,7 +134,7 @@ class Upscaler:
 
         if not isinstance(self.model, str | Path):
             return type(self.model).__name__
-        return str(self.model) if Path(self.model).is_file() else find(self.model).stem
+        return str(self.model) if Path(self.model).exists() else find(self.model).stem
 
     @property
     def note(self) -> str:

@@ -1,0 +1,43 @@
+"""Writing while the system fails: never a half file, never an old file lost, and nothing left behind."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from imaging import write_faults
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("faults").resolve()
+    command = [sys.executable, write_faults.__file__, str(folder)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_every_fault_happens(reports: list[dict[str, Any]]):
+    """Otherwise the other tests say nothing: each kind of fault ends some of the writes."""
+    stopped = {report["fault"].split(" at ")[0] for report in reports if report["code"] != 0}
+    assert stopped == {"EIO", "EACCES", "ENOSPC", "kill", "full"}
+    assert len({report["format"] for report in reports}) >= 8
+
+
+def test_a_file_is_old_or_new_and_never_half(reports: list[dict[str, Any]]):
+    assert [report for report in reports if report["content"] == "broken"] == []
+    assert [report for report in reports if report["code"] == 0 and report["content"] != "new"] == []
+
+
+def test_a_failure_is_one_line_and_leaves_nothing(reports: list[dict[str, Any]]):
+    assert [report for report in reports if report["code"] == write_faults.UNEXPECTED] == []
+    removal_failed = ("EIO", "EACCES", "ENOSPC")  # of the hidden file itself
+    left = [report for report in reports if report["code"] >= 0 and report["left"]]
+    assert [report for report in left if not report["fault"].startswith(removal_failed)] == []
+
+
+def test_what_a_killed_process_leaves_is_hidden_and_removed_by_the_next(reports: list[dict[str, Any]]):
+    assert all(name.startswith(".") for report in reports for name in report["left"])
+    assert all(report["cleaned"] for report in reports)
