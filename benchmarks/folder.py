@@ -24,12 +24,13 @@ import torch
 from PIL import Image
 
 from srno.machine import keep_freed_memory
-from srno.upscaling.batch import BatchSettings, run
+from srno.upscaling.batch import run
 from srno.upscaling.batch_view import BatchView
 from srno.upscaling.jobs import plan_batch
 from srno.upscaling.naming import parse_output
 from srno.upscaling.sizes import make_request
 from srno.upscaling.sources import find_sources
+from srno.upscaling.steps import BatchSettings
 from srno.upscaling.upscaler import Upscaler
 
 

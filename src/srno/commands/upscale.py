@@ -16,9 +16,9 @@ from srno.upscaling.sizes import Request, make_request
 from srno.upscaling.upscaler import AlphaBy, Precision, Upscaler
 
 if TYPE_CHECKING:
-    from srno.upscaling.batch import BatchSettings
     from srno.upscaling.jobs import BatchPlan
     from srno.upscaling.naming import Naming
+    from srno.upscaling.steps import BatchSettings
 
 EXIT_SOME_FAILED = 1
 EXIT_INTERRUPTED = 130
@@ -165,7 +165,7 @@ def run_upscale(
         left_out = _left_out(names, recursive, naming)
         prepare_computing(threads)
 
-        from srno.upscaling.batch import BatchSettings
+        from srno.upscaling.steps import BatchSettings
 
         upscaler = flags if encoder is None else flags.with_encoder(import_encoder(encoder))
         _ = upscaler.operator  # a model that cannot be loaded is reported before any work

@@ -6,8 +6,8 @@ from typing import Self
 
 from rich.progress import TaskID
 
-from srno.upscaling.batch import Outcome
 from srno.upscaling.jobs import BatchPlan, Job
+from srno.upscaling.outcome import Outcome
 from srno.upscaling.sizes import Size, Target
 from srno.view import View
 

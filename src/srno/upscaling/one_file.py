@@ -4,12 +4,14 @@ from pathlib import Path
 
 from srno.errors import SRNOError
 from srno.progress import Progress
-from srno.upscaling.batch import BatchSettings, Outcome, run
+from srno.upscaling.batch import run
 from srno.upscaling.jobs import Existing, Job, plan_batch
 from srno.upscaling.naming import parse_output
+from srno.upscaling.outcome import Outcome
 from srno.upscaling.room import check_outputs
 from srno.upscaling.sizes import Target
 from srno.upscaling.sources import Source
+from srno.upscaling.steps import BatchSettings
 
 
 def upscale_file(

@@ -1,0 +1,197 @@
+"""The steps of one picture of a batch: load, enlarge, finish. Each may run in a thread of its own."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from srno.errors import SRNOError
+from srno.imaging.formats import CAPABILITIES, Format, check_limits
+from srno.imaging.frames import FrameSequence, open_frames, write_frames
+from srno.imaging.picture import Picture
+from srno.imaging.read import read
+from srno.imaging.write import NewFile, Written, opened, write
+from srno.imaging.write import Target as WriteTarget
+from srno.upscaling.animation import enlarge_frames, total_pixels
+from srno.upscaling.enlarge import enlarge_picture, uses_operator
+from srno.upscaling.jobs import Job
+from srno.upscaling.naming import Frames
+from srno.upscaling.outcome import Outcome, failed, peak_mb
+from srno.upscaling.sizes import Request, Target
+from srno.upscaling.upscaler import Upscaler
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchSettings:
+    """Settings that apply to every picture."""
+
+    request: Request
+    upscaler: Upscaler
+    bits: int | None = None
+    """Bits per channel of the results; None keeps those of the source."""
+    quality: int | None = None
+    metadata: bool = True
+    frames: Frames = "all"
+    """Frames of animations and pages to enlarge."""
+
+
+class BatchProgress(Protocol):
+    """Receives the progress of a batch."""
+
+    def begin(self, job: Job, target: Target) -> None: ...
+    def advance(self, share: float) -> None: ...
+    def end(self, job: Job, outcome: Outcome) -> None: ...
+
+
+def attempt(job: Job, step: Callable[[], Result]) -> Result | Outcome:
+    """The result of a step, or the outcome of a job that fails: it must not stop the others."""
+    try:
+        return step()
+    except BrokenPipeError:  # standard output is closed
+        raise
+    except SRNOError as error:
+        return failed(job, str(error))
+    except Exception as error:
+        return failed(job, f"{type(error).__name__}: {error}")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A job whose picture has been read."""
+
+    picture: Picture
+    sequence: FrameSequence | None
+    target: Target
+    format: Format
+    bits: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Enlarged:
+    """A job that is computed: what is left to write, or what was written already."""
+
+    result: Picture | Written
+    seconds: float
+
+
+def load(job: Job, settings: BatchSettings) -> Loaded:
+    start = time.perf_counter()
+    sequence = _open_sequence(job, settings)
+    picture = read(_content(job), name=job.source.name) if sequence is None else sequence.first
+    target = settings.request.target(picture.size)  # raises if the size is the reason for a missing format
+    if job.format is None:
+        raise SRNOError("its header is inconsistent")
+    bits = settings.bits or picture.bits
+    check_limits(job.format, *target.size, picture.channels, bits)
+    return Loaded(picture, sequence, target, job.format, bits, time.perf_counter() - start)
+
+
+def enlarge(job: Job, loaded: Loaded, settings: BatchSettings, progress: BatchProgress) -> Enlarged:
+    start = time.perf_counter()
+    progress.begin(job, loaded.target)
+    if _stays_the_same(job, loaded.picture, loaded.sequence, loaded.target, settings):
+        result = _copy(job)
+    elif loaded.sequence is not None:
+        result = _write_sequence(job, loaded.format, loaded.sequence, settings, progress)
+    else:
+        result = enlarge_picture(loaded.picture, loaded.target, settings.upscaler, loaded.bits, progress.advance)
+    return Enlarged(result, time.perf_counter() - start)
+
+
+def finish(job: Job, loaded: Loaded, enlarged: Enlarged, settings: BatchSettings) -> Outcome:
+    start = time.perf_counter()
+    picture, target, written = loaded.picture, loaded.target, enlarged.result
+    if isinstance(written, Picture):
+        written = write(
+            written, _output(job), format=loaded.format, quality=settings.quality, metadata=settings.metadata
+        )
+        written = Written((*picture.notes, *written.notes))
+    upscaler, used = settings.upscaler, uses_operator(target)
+    return Outcome(
+        input=job.source.name,
+        output=str(job.output or "-"),
+        status="written",
+        input_size=picture.size,
+        output_size=target.size,
+        scale=target.scale,
+        frames=None if loaded.sequence is None else loaded.sequence.count,
+        model=upscaler.name,
+        precision=upscaler.product_precision if used else None,
+        integral=upscaler.integral_of((target.whole[1], target.whole[0])) if used else None,
+        seconds=round(loaded.seconds + enlarged.seconds + time.perf_counter() - start, 3),
+        peak_mb=peak_mb(),
+        notes=(*_notes(job, settings, target, picture, loaded.sequence), *written.notes),
+    )
+
+
+def _open_sequence(job: Job, settings: BatchSettings) -> FrameSequence | None:
+    """Open all frames or pages of a source, if they are wanted and the format of the result holds them."""
+    if job.frames < 2 or settings.frames == "first" or job.format is None:
+        return None
+    sequence = open_frames(_content(job), name=job.source.name)
+    return sequence if sequence is not None and CAPABILITIES[job.format].sequence == sequence.kind else None
+
+
+def _write_sequence(
+    job: Job, kind: Format, sequence: FrameSequence, settings: BatchSettings, progress: BatchProgress
+) -> Written:
+    frames = enlarge_frames(sequence, settings.request, settings.upscaler, settings.bits, progress.advance)
+    written = write_frames(
+        frames,
+        _output(job),
+        format=kind,
+        like=sequence,
+        pixels=total_pixels(sequence, settings.request),
+        quality=settings.quality,
+        metadata=settings.metadata,
+    )
+    return Written((*sequence.first.notes, *written.notes))
+
+
+def _stays_the_same(
+    job: Job, picture: Picture, sequence: FrameSequence | None, target: Target, settings: BatchSettings
+) -> bool:
+    """Whether the result is the source itself: encoding it again could only lose something."""
+    if settings.quality is not None or not settings.metadata or settings.bits not in (None, picture.bits):
+        return False
+    whole = job.frames == 1 if sequence is None else settings.request.factors == (1, 1)
+    return whole and job.format == picture.format and target.source == target.whole == target.size
+
+
+def _copy(job: Job) -> Written:
+    source = _content(job)
+    with opened(_output(job)) as stream:
+        stream.write(source.read_bytes() if isinstance(source, Path) else source)
+    return Written(())
+
+
+def _content(job: Job) -> Path | bytes:
+    return job.source.path or job.data or b""
+
+
+def _output(job: Job) -> WriteTarget:
+    if job.output is None:
+        return sys.stdout.buffer
+    return job.output if job.overwrite else NewFile(job.output)
+
+
+def _notes(
+    job: Job, settings: BatchSettings, target: Target, picture: Picture, sequence: FrameSequence | None
+) -> Iterator[str]:
+    """Remarks on a replaced input, left-out frames and reduced sides."""
+    if job.output and job.source.path and job.output.resolve() == job.source.path.resolve():
+        yield "the input is replaced by the result"
+    if job.frames > 1 and sequence is None:
+        known = picture.format in CAPABILITIES and CAPABILITIES[picture.format].sequence is not None
+        reason = f": {job.format} cannot hold them" if known and settings.frames == "all" else ""
+        yield f"the first of {job.frames} frames or pages; the others are left out{reason}"
+    sides = zip(("width", "height"), target.whole, target.source, strict=True)
+    reduced = [side for side, new, old in sides if new < old]
+    if reduced:
+        which = f"{reduced[0]} " if len(reduced) == 1 else ""
+        yield f"{which}reduced by a bicubic filter: the model only enlarges"
