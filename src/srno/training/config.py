@@ -255,11 +255,13 @@ _RIVALS: dict[str, Any] = _PUBLISHED | {
 RECIPES: dict[str, dict[str, Any]] = {
     # Ours, for small budgets: measured on two cores, see docs/training.md.
     "compact": {
-        "stages": "48x16x1152",
+        "stages": "48x16x2304",
         "detail": 0.5,
+        "rate": 1e-3,
+        "adam_rate": 6e-4,
         "warmup": 0.02,
-        "constant": 0.6,
         "decay": "linear",
+        "loss": "rms",
     },
     # SRNO as published: 250 steps an epoch. The paper's text has 1000 epochs, the published configuration 1050: 50 of
     # warm-up and 1000 of cosine decay. This is the configuration, since that is what the public code runs; read so,
