@@ -13,15 +13,16 @@ import numpy as np
 import torch
 
 from srno.checkpoints.catalogue import load
-from srno.evaluation.datasets import find_sets, load_pair
+from srno.evaluation.datasets import SetPicture, find_sets, load_pair
 from srno.evaluation.metrics import psnr
 from srno.evaluation.protocols import PROTOCOLS, Scale, parse_scales
 from srno.field.field import lift
+from srno.operator.model import Model
 
 POINT_COUNTS = (1024, 4096, 16384, 65536)
 
 
-def picture_scores(model: torch.nn.Module, picture: object, scale: Scale) -> list[float]:
+def picture_scores(model: Model, picture: SetPicture, scale: Scale) -> list[float]:
     """PSNR with the exact integral, then with each number of points."""
     protocol = PROTOCOLS["benchmark"]
     lr, hr = (pixels.astype(np.float32) / np.float32(255) for pixels in load_pair(picture, scale, protocol))
