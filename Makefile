@@ -30,6 +30,7 @@ lint: .venv/all ## run ruff and pyright
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
+	$(BIN)/pyright -p tests
 
 docs: .venv/all ## build the documentation into build/site, strictly
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

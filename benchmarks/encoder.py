@@ -16,7 +16,7 @@ from srno.checkpoints.build import create_model
 from srno.config import preset
 from srno.evaluation.cost import profile
 from srno.field.field import lift
-from srno.operator.edsr import EDSR
+from srno.operator.edsr import EDSR, ResidualBlock
 
 SIZES = (64, 96, 256)
 REPEATS = 7
@@ -26,6 +26,7 @@ def relu_in_new_memory(encoder: EDSR, image: Tensor) -> Tensor:
     """Run the same encoder with a relu that allocates."""
     x = shallow = encoder.head(image)
     for block in encoder.blocks:
+        assert isinstance(block, ResidualBlock)
         x = block.conv2(torch.relu(block.conv1(x))) + x
     return shallow + encoder.tail(x)
 

@@ -23,8 +23,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from srno.checkpoints.build import create_model
 from srno.evaluation.tables import markdown_table
 from srno.machine import keep_freed_memory
+from srno.operator.model import Model
 from srno.rivals.fixed import FixedScale
-from srno.upscaling.upscaler import Upscaler
+from srno.upscaling.upscaler import Precision, Upscaler
 
 JOBS = ((180, 320, 2), (180, 320, 4), (540, 960, 2), (360, 640, 2))
 """(height, width, scale) of the pictures; the last and the second give 1280×720."""
@@ -37,12 +38,12 @@ class Contender:
     """A function that enlarges (3, h, w) by one of the scales that it can do."""
 
     name: str
-    precision: str
+    precision: Precision
     scale: int | None
     enlarge: Callable[[Tensor, int], object]
 
 
-def contenders(models: list[str], precisions: list[str]) -> list[Contender]:
+def contenders(models: list[str], precisions: list[Precision]) -> list[Contender]:
     """The fixed-scale networks first, then our models, each in every precision."""
     found: list[Contender] = []
     for precision in precisions:
@@ -52,7 +53,7 @@ def contenders(models: list[str], precisions: list[str]) -> list[Contender]:
     return found
 
 
-def _fixed(scale: int, precision: str) -> Contender:
+def _fixed(scale: int, precision: Precision) -> Contender:
     network = _make(f"edsr/x{scale}", precision)
     assert isinstance(network, FixedScale)
 
@@ -64,7 +65,7 @@ def _fixed(scale: int, precision: str) -> Contender:
     return Contender(f"EDSR-baseline ×{scale}", precision, scale, enlarge)
 
 
-def _ours(name: str, precision: str) -> Contender:
+def _ours(name: str, precision: Precision) -> Contender:
     upscaler = Upscaler(model=_make(name, precision), precision=precision)
 
     def enlarge(image: Tensor, scale: int) -> Tensor:
@@ -73,7 +74,7 @@ def _ours(name: str, precision: str) -> Contender:
     return Contender(name, precision, None, enlarge)
 
 
-def _make(name: str, precision: str) -> torch.nn.Module:
+def _make(name: str, precision: Precision) -> Model:
     torch.manual_seed(0)
     return copy.deepcopy(create_model(name)).to(DTYPES[precision]).eval().requires_grad_(False)
 
@@ -97,7 +98,7 @@ def product_rate(dtype: torch.dtype, repeats: int = 8) -> float:
     times: list[float] = []
     for _ in range(repeats):
         start = time.perf_counter()
-        a @ b
+        torch.mm(a, b)
         times.append(time.perf_counter() - start)
     return 2 * PRODUCT_SIDE**3 / min(times)
 

@@ -23,7 +23,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from srno.data.dataset import Sample
 from srno.machine import keep_freed_memory
-from srno.training.config import TrainConfig
+from srno.training.config import Precision, TrainConfig
 from srno.training.distributed import World
 from srno.training.learner import Learner
 from srno.training.stages import Stage, parse_stages
@@ -38,7 +38,7 @@ class Variant:
     """A variant of the training step."""
 
     title: str
-    precision: str = "fp32"
+    precision: Precision = "fp32"
     textbook: bool = False
     keep_memory: bool = True
     optimise: bool = False
@@ -115,22 +115,39 @@ def work(name: str, variant: str, threads: int) -> None:
         print(time.perf_counter() - start, flush=True)
 
 
+class Worker:
+    """A process that does a step whenever it is told to."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdin
+        assert self.process.stdout
+        self.input, self.output = self.process.stdin, self.process.stdout
+
+    def wait(self) -> None:
+        """Wait until it is ready."""
+        self.output.readline()
+
+    def step(self) -> float:
+        """Seconds of a step."""
+        self.input.write("go\n")
+        self.input.flush()
+        return float(self.output.readline())
+
+
 def measure(name: str, rounds: int, threads: int) -> dict[str, float]:
     """Best seconds of each variant."""
     command = [sys.executable, __file__, "--threads", str(threads), "--presets", name, "--work"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    workers = {variant: subprocess.Popen([*command, variant], **pipes) for variant in (*VARIANTS, *PRODUCTS)}
+    workers = {variant: Worker([*command, variant]) for variant in (*VARIANTS, *PRODUCTS)}
     best = dict.fromkeys(workers, float("inf"))
     for worker in workers.values():
-        worker.stdout.readline()
+        worker.wait()
     for _ in range(rounds):
         for variant, worker in workers.items():
             for _ in range(2 if variant in VARIANTS else 8):
-                worker.stdin.write("go\n")
-                worker.stdin.flush()
-                best[variant] = min(best[variant], float(worker.stdout.readline()))
+                best[variant] = min(best[variant], worker.step())
     for worker in workers.values():
-        worker.communicate()
+        worker.process.communicate()
     return best
 
 

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
+
 import srno
 
 PICTURE = Path(srno.__file__).parent / "examples" / "coffee.png"
@@ -44,7 +46,7 @@ def main(arguments: list[str]) -> None:
     )
     weights = srno.train(config, run, report=report)
     model = srno.load(weights)
-    large = srno.upscale(PICTURE, scale=3, model=model)
+    large = srno.upscale(Image.open(PICTURE), scale=3, model=model)
     large.save(run / "coffee_3x.png")
     print(f"{weights}\n{run / 'coffee_3x.png'}")
 

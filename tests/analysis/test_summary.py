@@ -78,7 +78,7 @@ def test_the_chosen_columns_have_the_largest_energy():
     model, image = random_model(CONFIGS["edsr"]), random_image(6, 7)
     summary, expected = summarise(srno.lift(model, image), SIZE), textbook(model, image, SIZE)
     for matrix, columns in choose_by_energy(summary, 3).items():
-        shares = sum(each.var(0) / each.var(0).sum() for each in expected[matrix])
+        shares = np.sum([each.var(0) / each.var(0).sum() for each in expected[matrix]], axis=0)
         assert list(columns) == sorted(range(12), key=lambda column: -shares[column])[:3]
 
 

@@ -17,6 +17,7 @@ def public_state(model: SRNO) -> PublicState:
     """The state dict of the public `sronet`, 1×1 convolutions and interleaved q, k, v included."""
     ours = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     encoder = model.config.encoder
+    assert isinstance(encoder, EDSRConfig | RDNConfig)
     state = _edsr(ours, encoder) if isinstance(encoder, EDSRConfig) else _rdn(ours, encoder)
     state |= _conv1x1(ours, "lifting.linear", "conv00")
     for t in range(model.config.iterations):

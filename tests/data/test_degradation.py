@@ -1,6 +1,7 @@
 """Degradations: functions of the sample's random numbers, within their ranges."""
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,6 +91,6 @@ def test_the_first_compression_is_pillows():
 @pytest.mark.parametrize(
     "wrong", [{"jpeg_min": 0}, {"jpeg_min": 80, "jpeg_max": 40}, {"jpeg_twice": 2}, {"noise": -1}, {"jpeg_share": -0.1}]
 )
-def test_impossible_settings_are_refused(wrong: dict[str, float]):
+def test_impossible_settings_are_refused(wrong: dict[str, Any]):
     with pytest.raises(SRNOError, match=next(iter(wrong))):
         PhotoSettings(**wrong)

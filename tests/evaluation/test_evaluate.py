@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,16 +139,23 @@ def test_the_cache_distinguishes_weights_protocols_scales_and_contents(
     cache, scales = ScoreCache("abc", tmp_path / "cache"), parse_scales("2")
     evaluate(bicubic, pictures, scales, BENCHMARK, model="m", cache=cache)
 
-    def calls(cache: ScoreCache, scale: str = "2", **options: str | int | bool) -> int:
+    def calls(cache: ScoreCache, scale: str = "2", **options: Any) -> int:
         model = Counting()
-        protocol = named_protocol("benchmark", **options)  # pyright: ignore[reportArgumentType]
+        protocol = named_protocol("benchmark", **options)
         evaluate(model, pictures, parse_scales(scale), protocol, model="m", cache=cache)
         return len(model.calls)
 
     assert calls(cache) == 0
     assert calls(ScoreCache("abd", cache.folder)) == 3
     assert calls(cache, scale="2x2.5") == 3
-    for option in ({"channel": "rgb"}, {"border": "3"}, {"lr": "pillow"}, {"cell_clip": False}, {"max_pixels": 1500}):
+    options: list[dict[str, Any]] = [
+        {"channel": "rgb"},
+        {"border": "3"},
+        {"lr": "pillow"},
+        {"cell_clip": False},
+        {"max_pixels": 1500},
+    ]
+    for option in options:
         assert calls(cache, **option) == 3
         assert calls(cache, **option) == 0
     write_picture(pictures.pictures[0].path, 40, 50, seed=9)

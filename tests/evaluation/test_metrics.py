@@ -99,9 +99,9 @@ def test_results_are_clamped_but_not_rounded() -> None:
 
 def test_gray_is_expanded_to_rgb() -> None:
     sr, hr = (x[..., 0] for x in pair())
-    expanded = [np.stack([x, x, x], axis=-1) for x in (sr, hr)]
+    expanded_sr, expanded_hr = (np.stack([x, x, x], axis=-1) for x in (sr, hr))
     for channel in CHANNELS:
-        assert score(sr, hr, channel, (2, 2)) == score(*expanded, channel, (2, 2))
+        assert score(sr, hr, channel, (2, 2)) == score(expanded_sr, expanded_hr, channel, (2, 2))
 
 
 def test_a_border_that_leaves_nothing_is_an_error() -> None:

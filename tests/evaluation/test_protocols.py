@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -120,6 +121,7 @@ def test_two_different_protocols_never_have_the_same_description() -> None:
         ({"max_pixels": 100, "lr": "ready"}, "--max-pixels"),
     ],
 )
-def test_errors_name_the_flag(options: dict, flag: str) -> None:
+def test_errors_name_the_flag(options: dict[str, Any], flag: str) -> None:
+    merged: dict[str, Any] = {"name": "benchmark"} | options
     with pytest.raises(SRNOError, match=flag):
-        named_protocol(**({"name": "benchmark"} | options))
+        named_protocol(**merged)

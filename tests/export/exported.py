@@ -3,7 +3,7 @@
 import importlib.util
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 import onnx
@@ -56,9 +56,12 @@ def whole_session(name: str, points: int | None = None, precision: Precision = "
     return open_session(exporter(name, points, precision).whole())
 
 
+def run_session(session: onnxruntime.InferenceSession, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    return [np.asarray(each) for each in session.run(None, inputs)]
+
+
 def run_whole(session: onnxruntime.InferenceSession, image: Array, size: tuple[int, int]) -> Array:
-    (enlarged,) = session.run(None, {"image": image, "size": np.array(size, np.int64)})
-    assert isinstance(enlarged, np.ndarray)
+    (enlarged,) = run_session(session, {"image": image, "size": np.array(size, np.int64)})
     return enlarged
 
 
@@ -80,7 +83,7 @@ def difference(actual: Array, expected: Array) -> float:
     return 2 * float(np.abs(actual - expected).max())
 
 
-def load_client() -> ModuleType:
+def load_client() -> Any:
     """The reference client in examples/."""
     path = Path(__file__).parents[2] / "examples" / "onnx_client.py"
     spec = importlib.util.spec_from_file_location("onnx_client", path)

@@ -22,6 +22,7 @@ from export.exported import (
     load_client,
     open_session,
     picture,
+    run_session,
     run_whole,
     tame_model,
     whole_session,
@@ -112,7 +113,7 @@ def part_sessions(name: str) -> dict[str, onnxruntime.InferenceSession]:
 
 
 def run_part(session: onnxruntime.InferenceSession, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    return session.run(None, {each.name: inputs[each.name] for each in session.get_inputs()})
+    return run_session(session, {each.name: inputs[each.name] for each in session.get_inputs()})
 
 
 @pytest.mark.parametrize("name", BANDED)

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export.exported import open_session
+from export.exported import open_session, run_session
 from srno.export.axes import point_axes, whole_axes
 from srno.export.graph import Graph
 from srno.field.field import low_discrepancy
@@ -41,7 +41,7 @@ def axis_session() -> onnxruntime.InferenceSession:
 def axis(lr: int, size: int) -> dict[str, np.ndarray]:
     session = axis_session()
     inputs = {"features": np.zeros((1, 1, lr, 1), np.float32), "size": np.array([size, 1])}
-    return dict(zip([each.name for each in session.get_outputs()], session.run(None, inputs), strict=True))
+    return dict(zip([each.name for each in session.get_outputs()], run_session(session, inputs), strict=True))
 
 
 @settings(max_examples=150, deadline=None)
@@ -97,7 +97,7 @@ def points_session(points: int) -> onnxruntime.InferenceSession:
 @given(st.sampled_from([1, 7, 500, 20000]), st.integers(1, 9000), st.integers(1, 9000))
 def test_points_are_those_of_the_engine(points: int, height: int, width: int):
     inputs = {"features": np.zeros((1, 1, 2, 2), np.float32), "size": np.array([height, width])}
-    rows, columns = points_session(points).run(None, inputs)
+    rows, columns = run_session(points_session(points), inputs)
     if height * width <= points:
         assert sorted(zip(rows, columns, strict=True)) == [(y, x) for y in range(height) for x in range(width)]
         return

@@ -48,7 +48,7 @@ def test_the_ensemble_is_the_mean_of_eight_different_pictures():
     for swap, down, across in product((0, 1), repeat=3):
         axes = [1] * down + [2] * across
         turned = (image.transpose(1, 2) if swap else image).flip(axes)
-        large = lift(MODEL, turned).render(size[::-1] if swap else size).flip(axes)
+        large = lift(MODEL, turned).render((size[1], size[0]) if swap else size).flip(axes)
         each.append(large.transpose(1, 2) if swap else large)
     mean = torch.stack(each).mean(0)
     assert (render_ensemble(MODEL, image, size) - mean).abs().max() < TOLERANCE

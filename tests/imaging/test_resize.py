@@ -21,7 +21,7 @@ def random_picture(shape: tuple[int, ...], seed: int = 0) -> NDArray[np.uint8]:
     return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
 
 
-def kernel(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def kernel(x: NDArray[np.floating]) -> NDArray[np.float64]:
     x = np.abs(x)
     near, far = 1.5 * x**3 - 2.5 * x**2 + 1, -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2
     return np.where(x <= 1, near, np.where(x < 2, far, 0))
@@ -94,7 +94,7 @@ def test_matlab_downscale_reproduces_every_value_of_the_published_files(name: st
 @given(shape=sizes, size=sizes)
 @settings(max_examples=60, deadline=None)
 def test_the_float_variant_equals_the_definition(shape: tuple[int, int], size: tuple[int, int]) -> None:
-    image = random_picture((*shape, 3)).astype(np.float32) / 255
+    image = random_picture((*shape, 3)).astype(np.float32) / np.float32(255)
     rows, columns = resampling_matrix(shape[0], size[0]), resampling_matrix(shape[1], size[1])
     expected = np.einsum("yh,hwc,xw->yxc", rows, image, columns)
     np.testing.assert_allclose(matlab_bicubic_float(image, size), expected, atol=3e-6)
@@ -126,7 +126,7 @@ def test_the_same_size_changes_nothing_and_channels_are_independent(resize) -> N
 @given(shape=sizes, size=sizes)
 @settings(max_examples=40, deadline=None)
 def test_flips_and_transposes_commute_with_the_float_variant(shape: tuple[int, int], size: tuple[int, int]) -> None:
-    image = random_picture((*shape, 3)).astype(np.float32) / 255
+    image = random_picture((*shape, 3)).astype(np.float32) / np.float32(255)
     resized = matlab_bicubic_float(image, size)
     np.testing.assert_allclose(matlab_bicubic_float(image[::-1, ::-1], size), resized[::-1, ::-1], atol=3e-6)
     transposed = matlab_bicubic_float(image.swapaxes(0, 1), (size[1], size[0]))

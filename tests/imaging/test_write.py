@@ -274,8 +274,8 @@ def test_classic_and_big_tiff_round_trip(bits: int, channels: int, big: bool, tm
     with tifffile.TiffFile(path) as file:
         assert file.is_bigtiff == big
         assert np.array_equal(file.asarray().reshape(9, 14, channels), picture.samples())
-        assert file.pages[0].tags["ExifTag"].value["DateTimeOriginal"] == "2024:05:06 07:08:09"
-        assert file.pages[0].tags["GPSTag"].value["GPSLatitudeRef"] == "N"
+        assert file.pages.first.tags["ExifTag"].value["DateTimeOriginal"] == "2024:05:06 07:08:09"
+        assert file.pages.first.tags["GPSTag"].value["GPSLatitudeRef"] == "N"
 
 
 def test_tiff_becomes_big_from_4_gb() -> None:
@@ -288,7 +288,7 @@ def test_a_large_tiff_is_tiled(tmp_path: Path) -> None:
     picture = Picture(colour=np.zeros((4096, 4096, 1), np.uint8))
     write(picture, tmp_path / "large.tif", format="TIFF")
     with tifffile.TiffFile(tmp_path / "large.tif") as file:
-        assert file.pages[0].is_tiled
+        assert file.pages.first.is_tiled
         assert file.pages[0].shape == (4096, 4096)
 
 
@@ -385,11 +385,13 @@ def test_links_and_long_names_are_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bits", [8, 16])
 def test_png_is_faster_and_little_larger_than_with_all_filters(bits: int):
-    small = noise(20, 30, 3).astype(np.float32) / 255
+    small = noise(20, 30, 3).astype(np.float32) / np.float32(255)
     picture = Picture(colour=from_float(matlab_bicubic_float(small, (640, 960)), bits))
     space = "srgb" if bits == 8 else "rgb16"
     best = partial(
-        pyvips.Image.new_from_array(picture.colour, interpretation=space).pngsave_buffer, bitdepth=bits, filter="all"
+        pyvips.Image.new_from_array(picture.colour, interpretation=space).pngsave_buffer,
+        bitdepth=bits,
+        filter="all",  # pyright: ignore[reportArgumentType]
     )
     reference, slow = _timed(best)
     ours, fast = _timed(lambda: to_bytes(picture, "PNG"))

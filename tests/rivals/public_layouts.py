@@ -6,8 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from srno.config import EncoderConfig, FixedScaleConfig, LIIFConfig, LTEConfig, MetaSRConfig, RDNConfig
+from srno.config import EDSRConfig, EncoderConfig, FixedScaleConfig, LIIFConfig, LTEConfig, MetaSRConfig, RDNConfig
 from srno.operator.model import Model
+from srno.rivals.liif import LIIF
+from srno.rivals.lte import LTE
+from srno.rivals.metasr import MetaSR
 
 MEAN = torch.tensor([0.4488, 0.4371, 0.4040])
 
@@ -19,6 +22,7 @@ def as_public(model: Model, name: str) -> dict[str, Any]:
     match model.config:
         case LIIFConfig() | MetaSRConfig() | LTEConfig():
             layers = "layers" if name == "lte-fast" else "imnet.layers"
+            assert isinstance(model, LIIF | LTE | MetaSR)
             count = len(model.perceptron.linears())
             names |= {f"perceptron.layers.{i}": f"{layers}.{2 * i}" for i in range(count)}
             names |= {"coefficient": "coef", "frequency": "freq", "phase": "phase"}
@@ -44,6 +48,7 @@ def encoder_names(config: EncoderConfig) -> dict[str, str]:
             names[f"blocks.{i}.fusion"] = f"RDBs.{i}.LFF"
             names |= {f"blocks.{i}.convs.{j}": f"RDBs.{i}.convs.{j}.conv.0" for j in range(config.layers)}
     else:
+        assert isinstance(config, EDSRConfig)
         names = {"head": "head.0", "tail": f"body.{config.blocks}"}
         for i in range(config.blocks):
             names |= {f"blocks.{i}.conv1": f"body.{i}.body.0", f"blocks.{i}.conv2": f"body.{i}.body.2"}

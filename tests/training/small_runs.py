@@ -87,7 +87,7 @@ def assert_same_end(one: Path, other: Path) -> None:
     _assert_equal(a["optimisers"], b["optimisers"])
 
 
-def _assert_equal(a: object, b: object) -> None:
+def _assert_equal(a: Any, b: Any) -> None:
     if isinstance(a, torch.Tensor):
         assert isinstance(b, torch.Tensor)
         assert torch.equal(a, b)

@@ -16,6 +16,7 @@ from srno.data.samples import SampleConfig
 from srno.operator.model import Model
 from srno.training.distributed import World
 from srno.training.optimisers import Average, KernelMuon, make_optimisers, muon_weights, set_rate
+from srno.training.stages import Loss
 from srno.training.step import Objective, choose_precision, gradient, loss_of
 from tolerances import assert_close
 from training.small_runs import small_config
@@ -100,7 +101,7 @@ def test_clipping_limits_the_gradient_norm(batch: Sample):
 
 
 @pytest.mark.parametrize("kind", ["l1", "charbonnier", "rms", "l2"])
-def test_losses_equal_hand_computed_values(kind: str):
+def test_losses_equal_hand_computed_values(kind: Loss):
     output = torch.tensor([[0.5, -1.0, 0.0], [0.0, 0.0, 0.0]])[..., None]
     target = torch.tensor([[0.0, 1.0, 0.0], [0.0, 3.0, 0.0]])[..., None]
     roots = ((4.25 / 3) ** 0.5 + 3.0**0.5) / 2

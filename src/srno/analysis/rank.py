@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def effective_rank(singular_values: NDArray[np.float64]) -> float:
+def effective_rank(singular_values: NDArray[np.floating]) -> float:
     """Compute exp(-Σ p log p) with p_i = σ_i / Σσ: 1 for one direction, d for d equally strong ones.
 
     >>> import numpy as np
@@ -16,7 +16,7 @@ def effective_rank(singular_values: NDArray[np.float64]) -> float:
     return float(np.exp(-(positive * np.log(positive)).sum()))
 
 
-def numerical_rank(singular_values: NDArray[np.float64], tolerance: float) -> int:
+def numerical_rank(singular_values: NDArray[np.floating], tolerance: float) -> int:
     """Count the singular values above `tolerance` times the largest one.
 
     >>> import numpy as np
