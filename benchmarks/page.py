@@ -132,7 +132,9 @@ def visit(context: Any, server: Server) -> Any:
 
 
 def choose(page: Any, data: bytes) -> None:
+    """Open a picture and wait until it is shown, sharp or not."""
     page.set_input_files("#file", {"name": "photo.jpg", "mimeType": "image/jpeg", "buffer": data})
+    page.wait_for_selector("body:not([data-opening])")
 
 
 def zoom_to(page: Any, least: float) -> None:
@@ -198,7 +200,6 @@ def memory(context: Any, server: Server, count: int) -> None:
     page, data = visit(context, server), photo(0.3)
     for i in range(count):
         choose(page, data + bytes([i]))
-        page.wait_for_selector("#stage:not([data-sharp=true])")
         page.wait_for_selector(SHARP)
     page.wait_for_timeout(2000)
     print(f"| after {count} pictures | {server.resident_megabytes:.0f} |", flush=True)
@@ -206,7 +207,6 @@ def memory(context: Any, server: Server, count: int) -> None:
     for _ in range(count):
         with page.expect_request("**/tile?source=light*"):
             choose(page, large)
-            page.wait_for_selector("#stage:not([hidden])")
             page.mouse.move(620, 430)
             page.mouse.wheel(0, -400)
             page.mouse.wheel(0, -400)
@@ -224,7 +224,6 @@ def tabs(context: Any, server: Server, count: int) -> None:
     large, small = photo(16), photo(0.04)
     for page in pages[:-1]:
         choose(page, large)
-        page.wait_for_selector("#stage:not([hidden])")
     for page in pages[:-1]:
         zoom_to(page, 4)
     start = time.perf_counter()
