@@ -9,12 +9,14 @@ A first line says how busy the machine is, since every number depends on it.
 
 import argparse
 import io
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,7 +37,7 @@ SMALL_WINDOW = {"width": 480, "height": 400}
 SHARP = "#stage[data-sharp=true][data-drawn=true]"
 TIMEOUT_MS = 300_000
 SLOW_FRAME_MS = 34
-PARTS = ("sharp", "frames", "memory", "tabs")
+PARTS = ("sharp", "cpu", "frames", "memory", "tabs")
 
 WATCH = """() => {
     window.seen = { rest: 0, sharp: 0 };
@@ -163,6 +165,28 @@ def measure_sharp(context: Any, server: Server, data: bytes, model: str) -> dict
     return {"open": opened, "zoom": zoom, **times}
 
 
+def first_tile_cpu(server: Server, data: bytes, model: str) -> float:
+    """CPU seconds of the server from the request of a tile at ×4 to its pixels, with nothing known of the picture."""
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="photo.jpg"\r\n\r\n'
+    form = {"content-type": "multipart/form-data; boundary=x"}
+    request = urllib.request.Request(f"{server.address}/api/images", head + data + b"\r\n--x--\r\n", form)
+    with urllib.request.urlopen(request) as answer:
+        opened = json.load(answer)
+    width, height = opened["width"] * 4, opened["height"] * 4
+    query = f"source={model}&level={width},{height}&rect={width // 2},{height // 2},192,192&version=1"
+    used = server.cpu_seconds
+    urllib.request.urlopen(f"{server.address}/api/images/{opened['id']}/tile?{query}").read()
+    return server.cpu_seconds - used
+
+
+def cpu(server: Server, sizes: list[float], repeats: int, model: str) -> None:
+    print("\n| picture | CPU time of its first tile |\n| --- | --- |")
+    for megapixels in sizes:
+        data = photo(megapixels)
+        best = min(first_tile_cpu(server, data, model) for _ in range(repeats))
+        print(f"| {megapixels:g} MP | {best:.2f} s |", flush=True)
+
+
 def sharp(context: Any, server: Server, sizes: list[float], repeats: int, model: str) -> None:
     print("| picture | opened, whole | zoom | first sharp tile | whole view | CPU time of the server |")
     print("| --- | --- | --- | --- | --- | --- |")
@@ -257,6 +281,8 @@ def main() -> None:
         context = browser.new_context(viewport=WINDOW)
         if "sharp" in given.only:
             sharp(context, server, given.megapixels, given.repeats, "light")
+        if "cpu" in given.only:
+            cpu(server, given.megapixels, given.repeats, "light")
         if "frames" in given.only:
             frames(context, server, given.megapixels)
         if "memory" in given.only:
