@@ -71,8 +71,9 @@ def lens(visitor: Visitor) -> None:
 
 
 def inside(visitor: Visitor) -> None:
-    visitor.page.keyboard.press("i")
     open_example(visitor, "cat")
+    visitor.page.keyboard.press("i")
+    visitor.sharp()
     zoom_in(visitor, 430, 380, 3)
     visitor.page.locator("#maps section").nth(5).wait_for()
     visitor.page.mouse.move(420, 330)
@@ -81,7 +82,7 @@ def inside(visitor: Visitor) -> None:
 def export(visitor: Visitor) -> None:
     open_example(visitor, "rocket")
     visitor.page.keyboard.press("e")
-    visitor.page.get_by_text("About").wait_for()
+    visitor.page.locator("#outcome").filter(has_text="About").wait_for()
 
 
 def wide(visitor: Visitor) -> None:
