@@ -1,6 +1,7 @@
 """Devices, arithmetic and memory of a machine."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,17 @@ def test_auto_converts_loaded_models_and_copies_given_ones(monkeypatch: pytest.M
     assert next(given.parameters()).dtype == torch.float32
     half = given.to(torch.float16)
     assert Upscaler(model=half).operator is half
+
+
+@pytest.mark.parametrize("own", [None, "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"])
+def test_waiting_threads_sleep_soon_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch, own: str | None):
+    names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    if own is not None:
+        monkeypatch.setenv(own, "7")
+    machine.wait_briefly()
+    now = {name: os.environ[name] for name in names if name in os.environ}
+    assert now == ({own: "7"} if own else {"GOMP_SPINCOUNT": str(machine.SPINS), "KMP_BLOCKTIME": "0"})
+    for name in names:  # also what the function has set
+        monkeypatch.delenv(name, raising=False)

@@ -22,8 +22,8 @@ ProductPrecision: TypeAlias = Literal["fp32", "bf16", "fp16"]
 
 MALLOC_SETTINGS = {-4: 0, -1: 2**31 - 1, -2: 64 << 20}
 """glibc's M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD: no block is mapped on its own, and the heap does not shrink."""
-SPINS = 10_000
-"""Turns for which a waiting thread spins, some tens of microseconds: as long as waking it up takes."""
+SPINS = 1000
+"""Turns for which a waiting thread spins, some tens of microseconds: about as long as waking it up takes."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
 MIN_BF16_SPEED_UP = 1.3
 """Speed of bf16 products relative to fp32 from which bf16 is used on a CPU."""

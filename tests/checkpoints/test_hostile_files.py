@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from public_layout import public_content
 
 from small_models import CONFIGS, random_model
-from srno.checkpoints.catalogue import load, read_checkpoint
+from srno.checkpoints.catalogue import find, load, read_checkpoint
 from srno.checkpoints.native import Card, Checkpoint, write_checkpoint
 from srno.errors import SRNOError
 
@@ -202,8 +202,25 @@ def test_a_zip_archive_without_a_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_directories_and_missing_files_are_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "nothing.pth"):
+    for path, reason in ((tmp_path, "without best.safetensors"), (tmp_path / "nothing.pth", "neither a file nor")):
         with pytest.raises(SRNOError, match=path.name):
             read_checkpoint(path)
-        with pytest.raises(SRNOError, match="neither a file nor a shipped model"):
+        with pytest.raises(SRNOError, match=reason):
             load(path)
+
+
+def test_a_picture_is_not_a_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "photo.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    with pytest.raises(SRNOError, match=r"photo.png: not a checkpoint"):
+        load(path)
+
+
+def test_the_folder_of_a_run_means_its_best_weights(tmp_path: Path) -> None:
+    for name, seed in (("last", 1), ("best", 2)):
+        model = random_model(CONFIGS["edsr"], seed=seed, dtype=torch.float32)
+        checkpoint = Checkpoint(config=model.config, state=model.state_dict(), card=Card(name=name))
+        write_checkpoint(checkpoint, tmp_path / f"{name}.safetensors")
+    assert read_checkpoint(find(tmp_path)).card.name == "best"
+    (tmp_path / "best.safetensors").unlink()
+    assert read_checkpoint(find(tmp_path)).card.name == "last"

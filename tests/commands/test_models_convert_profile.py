@@ -104,3 +104,12 @@ def test_models_lists_what_is_shipped(capsys: pytest.CaptureFixture[str]):
         assert row["parameters"] == sum(p.numel() for p in load(row["name"]).parameters())
         assert row["card"]["licence"] != "unknown"
     assert run(capsys, "models")[0] == 0
+
+
+def test_models_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = run(capsys, "models")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert "×8" in out  # a column for each scale, none cut off
+    assert all(len(row.split("│")) == 8 for row in out.splitlines() if row.startswith("│ Set"))

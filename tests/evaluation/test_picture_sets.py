@@ -51,6 +51,8 @@ def test_the_current_folder_gives_the_set_its_name(
 def test_folders_without_pictures_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SRNOError, match=r"--data .*missing is not a folder"):
         find_sets(tmp_path / "missing")
+    with pytest.raises(SRNOError, match=r"Set5 is not part of srno: download it from https://"):
+        find_sets(tmp_path / "set5")
     with pytest.raises(SRNOError, match=r"--data .* has no pictures \(.*png"):
         find_sets(tmp_path)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from fuzz.kinds import KINDS
 from fuzz.running import fuzz
 from fuzz.worker import make_input

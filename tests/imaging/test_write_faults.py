@@ -10,11 +10,14 @@ import pytest
 
 from imaging import write_faults
 
+WRITERS = ("PNG", "TIFF", "JPEG")
+"""Formats whose encoders write in different ways: by ours, by tifffile and by Pillow."""
+
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("faults").resolve()
-    command = [sys.executable, write_faults.__file__, str(folder)]
+    command = [sys.executable, write_faults.__file__, str(folder), *WRITERS]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -23,7 +26,7 @@ def test_every_fault_happens(reports: list[dict[str, Any]]):
     """Otherwise the other tests say nothing: each kind of fault ends some of the writes."""
     stopped = {report["fault"].split(" at ")[0] for report in reports if report["code"] != 0}
     assert stopped == {"EIO", "EACCES", "ENOSPC", "kill", "full"}
-    assert len({report["format"] for report in reports}) >= 8
+    assert {report["format"] for report in reports} == set(WRITERS)
 
 
 def test_a_file_is_old_or_new_and_never_half(reports: list[dict[str, Any]]):

@@ -1,6 +1,6 @@
 """Write pictures while the system fails, in forked processes; print what became of the files.
 
-python write_faults.py FOLDER
+python write_faults.py FOLDER [FORMAT …]
 
 For every format, an old file is replaced while (1) a system call of the write path fails with EIO, EACCES or ENOSPC,
 (2) the process is killed before that call, (3) a write beyond some number of bytes fails, (4) the process is killed
@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -27,14 +28,15 @@ from srno.imaging.write import write
 WATCHED = ("open", "os.rename", "os.link", "os.remove", "os.truncate")
 """Audit events of the system calls that create, rename and remove files."""
 ERRORS = (errno.EIO, errno.EACCES, errno.ENOSPC)
-MOST_EVENTS = 12
+MOST_CALLS = 4
+"""One more than there are: open, rename, remove, and the opening of libraries' own files."""
 REFUSED, UNEXPECTED = 3, 4
 OLD = b"the old file, which may be the input"
 
 
 def picture() -> Picture:
     rng = np.random.default_rng(0)
-    return Picture(colour=rng.integers(0, 256, (120, 120, 3), dtype=np.uint8))
+    return Picture(colour=rng.integers(0, 256, (48, 48, 3), dtype=np.uint8))
 
 
 def at_event(number: int, folder: Path, act: Callable[[], None]) -> None:
@@ -67,7 +69,7 @@ def limit_size(size: int, *, killed: bool) -> None:
 
 def faults(folder: Path, size: int) -> Iterator[tuple[str, Callable[[], None]]]:
     """Name and preparation of each fault, for a file of `size` bytes."""
-    for event in range(1, MOST_EVENTS):
+    for event in range(1, MOST_CALLS + 1):
         for error in ERRORS:
             yield (
                 f"{errno.errorcode[error]} at call {event}",
@@ -95,8 +97,9 @@ def attempt(kind: Format, path: Path, prepare: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def main(folder: Path) -> None:
-    for kind in CAPABILITIES:
+def main(folder: Path, kinds: list[Format]) -> None:
+    """Try every fault with every format, all unless given."""
+    for kind in kinds or CAPABILITIES:
         path = folder / f"picture{CAPABILITIES[kind].suffixes[0]}"
         if attempt(kind, path, lambda: None) != 0:
             continue  # its package is not installed, or it holds only small pictures
@@ -115,4 +118,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), cast(list[Format], sys.argv[2:]))

@@ -136,7 +136,16 @@ def test_a_changed_budget_that_is_used_up_is_refused(pictures: Path, tmp_path: P
         with pytest.raises(SRNOError, match=rf"--{next(iter(budget))} .* used up already: the run stands at step 4"):
             train_here(small_config(pictures, **budget), run.folder)
         assert run.config() == before
-    assert not of_kind(train_here(before, run.folder), "step")
+
+
+@pytest.mark.parametrize("budget", [{"steps": 2}, {"minutes": 0.001}])
+def test_a_finished_run_that_is_resumed_stays_as_it_is(pictures: Path, tmp_path: Path, budget: dict[str, float]):
+    config = small_config(pictures, **budget)
+    train_here(config, tmp_path / "run")
+    files = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    (event,) = train_here(config, tmp_path / "run")
+    assert "is done already" in event["text"]
+    assert files == {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
 
 
 def test_short_runs_are_validated_at_their_end_only(tmp_path: Path):

@@ -72,7 +72,7 @@ def loop(
 
     Returns the signal that stopped it, None when it is done. Only the main process writes and reports.
     """
-    report = _logged(run, report) if world.main else _ignore
+    show, report = (report, _logged(run, report)) if world.main else (_ignore, _ignore)
     precision = world.share(lambda: choose_precision(config.precision, world.device))
     config = replace(config, precision=precision)
     learner = Learner.begin(config, world.device, encoder)
@@ -89,7 +89,7 @@ def loop(
         if state:
             world.share(lambda: budget.check_change(run.config(), position))
             if world.share(lambda: budget.progress(position) >= 1 and run.finished(position.step)):
-                report({"event": "note", "text": f"{run.folder} is done already; give a larger budget to extend it"})
+                show({"event": "note", "text": f"{run.folder} is done already; give a larger budget to extend it"})
                 return None
         elif config.revive:
             revived = learner.revive(first_patches(pictures, config, REVIVAL_PATCHES))

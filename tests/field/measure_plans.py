@@ -1,0 +1,44 @@
+"""Render random sizes within random budgets, and print how much of each budget the process took.
+
+python tests/field/measure_plans.py COUNT SEED
+"""
+
+import json
+import sys
+
+import numpy as np
+import torch
+
+from srno.checkpoints.build import create_model
+from srno.evaluation.peak import resident_peak
+from srno.field.field import lift
+
+SMALLEST_BUDGET, LARGEST_BUDGET = 16 << 20, 256 << 20
+
+
+def main(count: int, seed: int) -> None:
+    """Print a line of JSON per plan: the budget, and what the render took besides picture, features and result."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = create_model("light").eval()
+    lift(model, torch.zeros(3, 16, 16)).render((32, 32))  # one-time allocations of libraries
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        height, width = (int(side) for side in rng.integers(8, 128, 2))
+        size = round(height * rng.uniform(1, 4)), round(width * rng.uniform(1, 4))
+        budget = int(np.exp(rng.uniform(np.log(SMALLEST_BUDGET), np.log(LARGEST_BUDGET))))
+        exact = bool(rng.random() < 0.5)
+        image = torch.rand(3, height, width) * 2 - 1
+
+        def render() -> None:
+            lift(model, image, memory=budget).render(size, integral="exact" if exact else 4096)  # noqa: B023 (called now)
+
+        rise = resident_peak(render)
+        own = 4 * (3 * height * width + model.encoder.channels * height * width + 3 * size[0] * size[1])
+        report = {"size": [height, width], "to": size, "exact": exact, "budget": budget, "taken": rise - own}
+        sys.stdout.write(json.dumps(report) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,49 @@
+"""The words of a command line before any command sees them, and the completion of shells."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from srno.cli import COMMANDS, main, understand
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "holiday").mkdir()
+    (tmp_path / "train").mkdir()
+    (tmp_path / "scan").write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [["photo.jpg"], ["photo.HEIC", "-s", "3"], ["-s", "3", "photo.jpg"], ["holiday"], ["*.png"], ["-"], ["scan"]],
+)
+def test_pictures_without_a_command_are_enlarged(tokens: list[str]):
+    assert understand(tokens) == ["upscale", *tokens]
+
+
+@pytest.mark.parametrize(
+    "tokens", [[], ["--help"], ["--version"], ["train", "--data", "x"], ["upscal", "photo.jpg"], ["-v"], ["nothing"]]
+)
+def test_other_words_stay(tokens: list[str]):
+    assert understand(tokens) == tokens
+
+
+def test_names_that_begin_with_a_dash_are_names():
+    assert understand(["upscale", "-s", "2", "-a.png", "--b.jpg"]) == ["upscale", "-s", "2", "./-a.png", "./--b.jpg"]
+    assert understand(["-a.png"]) == ["upscale", "./-a.png"]
+    assert understand(["upscale", "a.png", "--output=-b.png"]) == ["upscale", "a.png", "--output=-b.png"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_command(capsys: pytest.CaptureFixture[str], shell: str):
+    with pytest.raises(SystemExit) as stop:
+        main(["completion", shell])
+    script = capsys.readouterr().out
+    assert stop.value.code in (0, None)
+    assert all(name in script for name in COMMANDS)
+    if shutil.which(shell):
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
