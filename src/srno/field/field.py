@@ -11,10 +11,11 @@ from torch import Tensor
 
 from srno.errors import SRNOError
 from srno.field.encode import encode
-from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points
+from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points, sum_moments
 from srno.field.plan import Plan, encoder_rows, plan_render
 from srno.machine import default_budget, out_of_memory, parse_memory
 from srno.once import Once
+from srno.operator.fused import Moments
 from srno.operator.model import Model
 from srno.operator.sampling import GridDecoder, Sampling, whole_picture, window
 from srno.progress import Progress
@@ -101,7 +102,30 @@ class Field:
     @torch.no_grad()
     def integrate(self, size: tuple[int, int], *, integral: Integral = "auto", cell_clip: bool = True) -> Integrals:
         """Return the layers with the integrals of the whole picture at the scale of `size` (height, width)."""
-        return self._integrate(whole_picture(self.size, _pair(size)), _points(integral), cell_clip)
+        return self._integrate(whole_picture(self.size, _pair(size)), quadrature_points(integral), cell_clip)
+
+    @torch.no_grad()
+    def moments(
+        self, size: tuple[int, int], layers: Integrals, *, region: Region, cell_clip: bool = True
+    ) -> tuple[Moments, int]:
+        """Sum the moments of the layer after `layers` over a region of `size` pixels; return them and the points.
+
+        The sums of the parts of a picture add up to the integral of the whole.
+        """
+        sampling, layer = self._sampling(size, region), self.model.kernel_layers()[len(layers)]
+
+        def attempt(plan: Plan) -> tuple[Moments, int]:
+            grid = self._grid(sampling, cell_clip)
+            passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), self.features, keep=False)
+            passes.layers.extend(layers)
+            return sum_moments(layer, passes, lambda _: None)
+
+        return _retry_in_smaller_pieces(self._plan(sampling), attempt)
+
+    @torch.no_grad()
+    def lift_points(self, coords: Tensor, cell: Tensor) -> Tensor:
+        """z_0 (n, d_z) at coords (1, n, 2) in [-1, 1] as (y, x), for a cell (1, 2)."""
+        return self.model.lift_points(self._batched_features(), coords, cell)[0]
 
     def __call__(self, coords: Tensor, cell: Tensor, *, integral: Integral = "auto") -> Tensor:
         """RGB (..., 3) at coords (..., 2) in [-1, 1] as (y, x), differentiable with respect to them.
@@ -114,7 +138,7 @@ class Field:
             y, x = (float(side) for side in cell)
             whole = whole_picture(self.size, (max(1, round(self.size[0] * 2 / y)), max(1, round(self.size[1] * 2 / x))))
             with torch.no_grad():
-                layers = self._integrate(replace(whole, cell_override=(y, x)), _points(integral), clip=False)
+                layers = self._integrate(replace(whole, cell_override=(y, x)), quadrature_points(integral), clip=False)
         rgb = self.model.at_points(self._batched_features(), self.image, points, cells, layers)
         return rgb.reshape(*coords.shape[:-1], 3)
 
@@ -131,7 +155,7 @@ class Field:
 
     def _known_integrals(self, sampling: Sampling, integral: Integral, clip: bool) -> Integrals | None:
         """Return the integrals to render with; None if the render computes them itself, on its own grid."""
-        whole, points = sampling.whole, _points(integral)
+        whole, points = sampling.whole, quadrature_points(integral)
         if whole is sampling and (points is None or points >= sampling.size[0] * sampling.size[1]):
             return self._integrals.get(self._key(whole, None, clip))
         return self._integrate(whole, points, clip)
@@ -180,8 +204,7 @@ class Field:
 
     def _integrate_points(self, whole: Sampling, points: int, clip: bool) -> Integrals:
         rows, columns = low_discrepancy(points, whole.size, self.image.device)
-        cell = whole.cell(clip=clip, device=self.image.device)
-        z = self.model.lift_points(self._batched_features(), whole.points(rows, columns), cell)[0]
+        z = self.lift_points(whole.points(rows, columns), whole.cell(clip=clip, device=self.image.device))
         return integrate_points(self.model.kernel_layers(), z, self._plan(whole).chunk)
 
 
@@ -232,7 +255,7 @@ def _pair(size: Any) -> tuple[int, int]:
     return height, width
 
 
-def _points(integral: Integral) -> int | None:
+def quadrature_points(integral: Integral) -> int | None:
     """Return the number of points, None for all pixels."""
     if integral == "exact":
         return None
