@@ -55,11 +55,18 @@ def in_memory_bytes(model: Model, lr: tuple[int, int], whole: tuple[int, int], o
 
 
 def choose_pieces(
-    model: Model, source: WindowFile, scale: tuple[float, float], limit: int, *, points: int | None, side: int | None
+    model: Model,
+    source: WindowFile,
+    scale: tuple[float, float],
+    limit: int,
+    *,
+    points: int | None = None,
+    side: int | None = None,
+    most: int = LARGEST_SIDE,
 ) -> Pieces:
-    """Choose the tile side that encodes the fewest pixels twice within `limit` bytes for the whole process."""
+    """Choose the tile side, up to `most`, that encodes the fewest pixels twice within `limit` bytes for a process."""
     available = int(SHARE * (limit - resident_bytes() - RESERVE))
-    sides = [side] if side else [STORED_TILE << i for i in range((LARGEST_SIDE // STORED_TILE).bit_length())]
+    sides = [side] if side else [STORED_TILE << i for i in range((most // STORED_TILE).bit_length())]
     costs = {one: _Cost(model, source, scale, one, points or 0) for one in sides}
     fitting = {one: cost for one, cost in costs.items() if cost.least <= available}
     if not fitting:

@@ -39,7 +39,9 @@ class LocalEngine:
     ) -> Iterator[tuple[Tile, list[Stored], Samples | None]]:
         """Finished tiles; their features are removed when they have been written down."""
         for tile in tiles:
-            features = {subject: self._features(subject, tile, keep=False) for subject in self.maker.recipe.subjects}
+            features: dict[Subject, Tensor] = {}
+            for subject in self.maker.recipe.subjects:
+                features[subject] = self._features(subject, tile, keep=False)
             yield tile, *self.maker.render(tile, features, layers)
             for subject in self.maker.recipe.subjects:
                 self._path(subject, tile).unlink(missing_ok=True)

@@ -2,8 +2,7 @@
 
 import errno
 import shutil
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -67,8 +66,8 @@ def _make(
     bits = request.bits or file.like.bits
     recipe = Recipe(plan, file, container, bits, request.metadata, memory, folder, constant, coarse)
     maker = TileMaker(model, recipe)
-    with _engine(request.settings, maker, keep=needs.kept) as engine:
-        Job(maker, journal, engine, report).run(request.output)
+    engine = _engine(request.settings, maker, keep=needs.kept)
+    Job(maker, journal, engine, report).run(request.output)
 
 
 def _fresh(folder: Path, facts: dict[str, Any]) -> Journal:
@@ -83,13 +82,6 @@ def _check_folder(folder: Path, settings: LargeSettings) -> None:
         raise SRNOError(f"{folder} is left of an interrupted run; add --resume to go on, or --overwrite to start again")
 
 
-@contextmanager
-def _engine(settings: LargeSettings, maker: TileMaker, *, keep: bool) -> Generator[Engine]:
-    """The engine that does the work on tiles."""
-    if settings.cluster is None:
-        yield LocalEngine(maker, keep=keep)
-        return
-    from srno.gigapixel.cluster import cluster_engine
-
-    with cluster_engine(settings.cluster, maker) as engine:
-        yield engine
+def _engine(settings: LargeSettings, maker: TileMaker, *, keep: bool) -> Engine:
+    """What does the work on tiles."""
+    return LocalEngine(maker, keep=keep) if settings.cluster is None else settings.cluster.engine(maker)

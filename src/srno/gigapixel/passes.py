@@ -83,7 +83,9 @@ class Job:
         """Do what is left, and give the result its name."""
         container, folder = self.recipe.container, self.recipe.folder
         container.discard(folder, self._records())
-        layers = {subject: self._integrate(subject) for subject in self.recipe.subjects}
+        layers: dict[Subject, Integrals] = {}
+        for subject in self.recipe.subjects:
+            layers[subject] = self._integrate(subject)
         self._render(layers)
         self._coarser_levels()
         container.finish(folder, self._records(), output)

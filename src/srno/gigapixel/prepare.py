@@ -3,9 +3,9 @@
 import hashlib
 import math
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,7 +13,7 @@ from srno._version import __version__
 from srno.errors import SRNOError, require
 from srno.field.field import Integral, quadrature_points
 from srno.gigapixel.bigtiff import BigTiff
-from srno.gigapixel.budget import STORED_TILE, choose_pieces, memory_limit
+from srno.gigapixel.budget import LARGEST_SIDE, STORED_TILE, choose_pieces, memory_limit
 from srno.gigapixel.container import Compression, Container, check_jpeg
 from srno.gigapixel.deep_zoom import DeepZoom
 from srno.gigapixel.journal import Journal
@@ -26,6 +26,9 @@ from srno.imaging.windows import WindowFile
 from srno.imaging.write import DEFAULT_QUALITY, adapt
 from srno.operator.encoder import channels, radius
 from srno.operator.model import Model
+
+if TYPE_CHECKING:
+    from srno.gigapixel.cluster import Cluster
 
 LARGE_FORMATS: tuple[Format, ...] = ("TIFF", "ZARR", "DZI")
 """Formats that are written tile by tile."""
@@ -44,8 +47,8 @@ class LargeSettings:
     """Reduced levels in a TIFF file; the other formats always have them."""
     resume: bool = False
     overwrite: bool = False
-    cluster: str | None = None
-    """Address of a scheduler, or local:N."""
+    cluster: "Cluster | None" = None
+    """Workers that do the work; None is this process."""
     side: int | None = None
     """Pixels along a side of a work tile; None follows from the memory."""
     tile: int = STORED_TILE
@@ -70,7 +73,7 @@ class LargeRequest:
     metadata: bool = True
     integral: Integral = "auto"
     memory: str | int | None = None
-    settings: LargeSettings = LargeSettings()
+    settings: LargeSettings = field(default_factory=LargeSettings)
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,11 @@ def plan_tiles(request: LargeRequest, model: Model, file: WindowFile, journal: J
     scale = request.whole[0] / file.size[0], request.whole[1] / file.size[1]
     began = journal.entries("side").get(())
     side = int(began) if began else request.settings.side
-    limit = memory_limit(request.memory)
-    pieces = choose_pieces(model, file, scale, limit, points=points, side=side)
+    limit, most = memory_limit(request.memory), LARGEST_SIDE
+    if request.settings.cluster is not None:
+        limit = request.settings.cluster.memory_limit(request.memory)
+        most = request.settings.cluster.largest_side(request.size)
+    pieces = choose_pieces(model, file, scale, limit, points=points, side=side, most=most)
     if not began:
         journal.add("side", (), str(pieces.side).encode())
     halo = radius(model.encoder)

@@ -95,28 +95,25 @@ def inspect(path: Path) -> WindowFile:
         raise SRNOError(f"{path}: {explain(error)}") from None
 
 
-def with_windows(file: WindowFile, scratch: Path, progress: Callable[[float], None] | None = None) -> WindowFile:
+def with_windows(file: WindowFile, scratch: Path) -> WindowFile:
     """Return a file whose windows can be read; if needed, copy the samples to the file `scratch`."""
     if file.storage != "stream":
         return file
     raw = replace(file, path=scratch, storage="raw")
     if not scratch.exists():
-        _copy_samples(file, scratch, progress)
+        _copy_samples(file, scratch)
     if file.interpretation == "picture":  # decoded by another library: upright and converted already
         return replace(raw, interpretation="srgb", orientation=1)
     return raw
 
 
-def _copy_samples(file: WindowFile, scratch: Path, progress: Callable[[float], None] | None) -> None:
+def _copy_samples(file: WindowFile, scratch: Path) -> None:
     try:
         with replacing(scratch, sync=True) as stream:
             if file.interpretation == "picture":
                 stream.write(np.ascontiguousarray(read(file.path).samples()).data)
                 return
             image = _open_vips(file.path, "sequential")
-            if progress is not None:
-                image.set_progress(True)
-                image.signal_connect("eval", lambda _, state: progress(state.percent / 100))
             image.rawsave_target(pyvips.Target.new_to_descriptor(stream.fileno()))
     except pyvips.Error as error:
         raise SRNOError(f"{file.path}: {explain(error)}") from None

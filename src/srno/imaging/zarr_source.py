@@ -33,10 +33,11 @@ class ZarrPicture:
         """Path, axes and pixel size of the full resolution."""
         ome = self.attributes.get("ome", self.attributes)
         found = (ome.get("multiscales") or [{}])[0]
-        axes = [axis["name"] if isinstance(axis, dict) else axis for axis in found.get("axes", [])]
-        dataset = (found.get("datasets") or [{"path": "0"}])[0]
+        described: list[Any] = found.get("axes", [])
+        axes = [axis["name"] if isinstance(axis, dict) else axis for axis in described]
+        dataset: dict[str, Any] = (found.get("datasets") or [{"path": "0"}])[0]
         steps = dataset.get("coordinateTransformations") or [{}]
-        units = {axis.get("unit") for axis in found.get("axes", []) if isinstance(axis, dict) and axis["name"] in "xy"}
+        units = {axis["unit"] for axis in described if isinstance(axis, dict) and "unit" in axis}
         return {"path": dataset["path"], "axes": axes, "scale": steps[0].get("scale"), "units": units}
 
     def _check(self, path: Path) -> None:

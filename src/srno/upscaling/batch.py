@@ -3,11 +3,14 @@
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
 
 from srno.errors import SRNOError
+from srno.gigapixel.cluster import ClusterError
+from srno.gigapixel.passes import Status as Passing
+from srno.gigapixel.prepare import LargeSettings
 from srno.imaging.formats import CAPABILITIES, Format, check_limits
 from srno.imaging.frames import FrameSequence, open_frames, write_frames
 from srno.imaging.picture import Picture
@@ -16,7 +19,9 @@ from srno.imaging.write import Written, opened, write
 from srno.upscaling.animation import enlarge_frames, total_pixels
 from srno.upscaling.enlarge import enlarge_picture
 from srno.upscaling.jobs import BatchPlan, Job
+from srno.upscaling.large import enlarge_large, is_large
 from srno.upscaling.sizes import Request, Size, Target
+from srno.upscaling.spread import spread
 from srno.upscaling.upscaler import Upscaler
 
 Status: TypeAlias = Literal["written", "skipped", "failed"]
@@ -35,6 +40,8 @@ class BatchSettings:
     metadata: bool = True
     frames: Frames = "all"
     """Frames of animations and pages to enlarge."""
+    large: LargeSettings = field(default_factory=LargeSettings)
+    """How pictures are made that do not fit into memory, and tiled formats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +73,8 @@ class BatchProgress(Protocol):
 
     def begin(self, job: Job, target: Target) -> None: ...
     def advance(self, share: float) -> None: ...
+    def stage(self, status: Passing) -> None: ...
+    def print(self, text: str) -> None: ...
     def end(self, job: Job, outcome: Outcome) -> None: ...
 
 
@@ -75,21 +84,69 @@ def run(plan: BatchPlan, settings: BatchSettings, progress: BatchProgress) -> It
         outcome = Outcome(input=job.source.name, output=str(job.output), status="skipped")
         progress.end(job, outcome)
         yield outcome
+    elsewhere = _whole_jobs(plan, settings)
+    if settings.large.cluster is not None and elsewhere:
+        for job, outcome in spread(elsewhere, attempt_remotely, _without_cluster(settings), settings.large.cluster):
+            outcome = replace(outcome, input=job.source.name, output=outcome.output and str(job.output))
+            progress.end(job, outcome)
+            yield outcome
     for job in plan.jobs:
-        try:
-            outcome = _do(job, settings, progress)
-        except BrokenPipeError:  # standard output is closed
-            raise
-        except SRNOError as error:
-            outcome = _failed(job, str(error))
-        except Exception as error:  # no error of one picture may stop the others
-            outcome = _failed(job, f"{type(error).__name__}: {error}")
-        progress.end(job, outcome)
-        yield outcome
+        if job not in elsewhere:
+            outcome = attempt(job, settings, progress)
+            progress.end(job, outcome)
+            yield outcome
+
+
+def attempt(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
+    """Process one picture; only what concerns all of them is raised."""
+    try:
+        return _do(job, settings, progress)
+    except (BrokenPipeError, ClusterError):  # standard output is closed, or no worker is left
+        raise
+    except SRNOError as error:
+        return _failed(job, str(error))
+    except Exception as error:  # no error of one picture may stop the others
+        return _failed(job, f"{type(error).__name__}: {error}")
+
+
+def attempt_remotely(settings: BatchSettings, job: Job) -> Outcome:
+    """Process one picture on a worker."""
+    return attempt(job, settings, NoProgress())
+
+
+class NoProgress:
+    """Shows nothing."""
+
+    def begin(self, job: Job, target: Target) -> None: ...
+    def advance(self, share: float) -> None: ...
+    def stage(self, status: Passing) -> None: ...
+    def print(self, text: str) -> None: ...
+    def end(self, job: Job, outcome: Outcome) -> None: ...
+
+
+def _whole_jobs(plan: BatchPlan, settings: BatchSettings) -> list[Job]:
+    """Jobs that a worker can do as a whole: from file to file, and not so large that they are cut."""
+    if settings.large.cluster is None:
+        return []
+    with_files = [job for job in plan.jobs if job.source.path is not None and job.output is not None]
+    return [job for job in with_files if not _is_cut(job, settings)]
+
+
+def _is_cut(job: Job, settings: BatchSettings) -> bool:
+    try:
+        return is_large(job, settings.upscaler, settings.large)
+    except SRNOError:  # reported when its turn comes
+        return True
+
+
+def _without_cluster(settings: BatchSettings) -> BatchSettings:
+    return replace(settings, large=replace(settings.large, cluster=None))
 
 
 def _do(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
     start = time.perf_counter()
+    if is_large(job, settings.upscaler, settings.large):
+        return _do_large(job, settings, progress, start)
     sequence = _open_sequence(job, settings)
     picture = read(_content(job), name=job.source.name) if sequence is None else sequence.first
     target = settings.request.target(picture.size)  # raises if the size is the reason for a missing format
@@ -120,6 +177,37 @@ def _do(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
         seconds=round(time.perf_counter() - start, 3),
         peak_mb=peak_mb(),
         notes=(*_notes(job, settings, target, picture, sequence), *written.notes),
+    )
+
+
+def _do_large(job: Job, settings: BatchSettings, progress: BatchProgress, start: float) -> Outcome:
+    """Make a picture tile by tile."""
+    if job.output is not None:
+        _make_folder(job.output.parent)
+    if job.target is not None:
+        progress.begin(job, job.target)
+    target, notes = enlarge_large(
+        job,
+        settings.upscaler,
+        settings.large,
+        bits=settings.bits,
+        quality=settings.quality,
+        metadata=settings.metadata,
+        report=progress.stage,
+        tell=progress.print,
+    )
+    first = (f"the first of {job.frames} frames or pages; the others are left out",) if job.frames > 1 else ()
+    return Outcome(
+        input=job.source.name,
+        output=str(job.output),
+        status="written",
+        input_size=target.source,
+        output_size=target.size,
+        scale=target.scale,
+        model=settings.upscaler.name,
+        seconds=round(time.perf_counter() - start, 3),
+        peak_mb=peak_mb(),
+        notes=(*first, *notes),
     )
 
 
