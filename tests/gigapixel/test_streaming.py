@@ -1,20 +1,19 @@
 """A picture made tile by tile equals the one made in memory, whatever the tiles."""
 
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
-import torch
+from giga_pictures import STREAMED, model_of, random_picture, request_for, scaled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from small_models import CONFIGS, random_model
+from small_models import CONFIGS
 from srno.gigapixel.make import make_large
 from srno.gigapixel.passes import Status
-from srno.gigapixel.prepare import LargeRequest, LargeSettings
+from srno.gigapixel.prepare import LargeRequest
 from srno.imaging.picture import Picture
 from srno.imaging.read import read
 from srno.imaging.write import write
@@ -22,37 +21,6 @@ from srno.operator.model import Model
 from srno.upscaling.enlarge import enlarge_picture
 from srno.upscaling.sizes import Request, Target
 from srno.upscaling.upscaler import Upscaler
-
-STREAMED = LargeSettings(tile=16, side=32, compression="none")
-
-
-def model_of(name: str) -> Model:
-    return random_model(CONFIGS[name], dtype=torch.float32)
-
-
-def random_picture(size: tuple[int, int], channels: int = 3, bits: int = 16, seed: int = 0) -> Picture:
-    """A picture of (width, height) with smooth noise; where there is alpha, a corner is hidden."""
-    generator = np.random.default_rng(seed)
-    dtype = np.uint16 if bits == 16 else np.uint8
-    samples = generator.integers(0, np.iinfo(dtype).max, (size[1], size[0], channels), dtype, endpoint=True)
-    colours = channels - (channels in (2, 4))
-    alpha = samples[..., colours].copy() if colours < channels else None
-    if alpha is not None:
-        alpha[: size[1] // 2, : size[0] // 2] = 0
-    return Picture(colour=samples[..., :colours], alpha=alpha)
-
-
-def request_for(source: Path, output: Path, target: Target, **options: object) -> LargeRequest:
-    return LargeRequest(
-        source=source,
-        output=output,
-        format="TIFF",
-        whole=target.whole[::-1],
-        origin=target.origin[::-1],
-        size=target.size[::-1],
-        memory="8G",
-        **{"settings": STREAMED, **options},  # pyright: ignore[reportArgumentType]
-    )
 
 
 def streamed(request: LargeRequest, model: Model) -> np.ndarray:
@@ -64,10 +32,6 @@ def streamed(request: LargeRequest, model: Model) -> np.ndarray:
 
 def in_memory(picture: Picture, target: Target, model: Model, integral: str | int) -> np.ndarray:
     return enlarge_picture(picture, target, Upscaler(model=model, integral=integral), picture.bits).samples()
-
-
-def scaled(size: tuple[int, int], factor: str) -> Target:
-    return Request(factors=(Fraction(factor), Fraction(factor))).target(size)
 
 
 @settings(max_examples=12, deadline=None)

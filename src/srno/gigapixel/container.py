@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from srno.errors import SRNOError
+from srno.files import replacing
 from srno.gigapixel.levels import Cut, Levels
 from srno.imaging.formats import Format
 from srno.imaging.picture import Picture, Samples
@@ -67,6 +68,13 @@ class Container(ABC):
         tile = self.levels.tile
         missing = [(0, tile - n) for n in samples.shape[:2]]
         return np.pad(samples, [*missing, (0, 0)], mode="edge") if any(m[1] for m in missing) else samples
+
+
+def write_tile(path: Path, data: bytes) -> None:
+    """Write the file of a small tile; a kill leaves it whole or not at all. It is not forced to disk one by one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as stream:
+        stream.write(data)
 
 
 def check_jpeg(like: Picture, what: str) -> None:

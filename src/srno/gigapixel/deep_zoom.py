@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from srno.files import write_atomically
 from srno.gigapixel.coding import encode_jpeg, encode_png
-from srno.gigapixel.container import Container, Stored
+from srno.gigapixel.container import Container, Stored, write_tile
 from srno.gigapixel.levels import Cut
 from srno.imaging.formats import Format
 from srno.imaging.picture import Samples
@@ -40,7 +40,7 @@ class DeepZoom(Container):
         for cut in cuts:
             level = self.levels.count - 1 - cut.level  # numbered from the smallest
             path = _part(folder) / str(level) / f"{cut.column}_{cut.row}.{self.suffix}"
-            write_atomically(path, self.encode(cut.samples))
+            write_tile(path, self.encode(cut.samples))
             stored.append(Stored(cut.level, cut.row, cut.column, b""))
         return stored
 

@@ -61,6 +61,11 @@ class Journal:
             )
         return journal
 
+    @classmethod
+    def has_progress(cls, folder: Path) -> bool:
+        """Whether the journal in a folder has more than the description of its job."""
+        return any(entry.kind not in ("job", "side") for entry, _ in cls(folder)._read())
+
     def add(self, kind: str, key: tuple[int, ...], content: bytes = b"") -> None:
         """Append a record; when this returns, a kill cannot undo it."""
         self.known[kind, key] = content

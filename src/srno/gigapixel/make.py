@@ -33,9 +33,13 @@ def make_large(request: LargeRequest, model: Model, report: Report, tell: Tell =
     try:
         with locked(folder / "lock", wait=False) as ours:
             if not ours:
-                raise SRNOError(f"{request.output}: another process is making this picture")
+                raise OSError(errno.EBUSY, "another process is making this picture")
             _make(request, model, file, container, folder, report, tell)
         shutil.rmtree(folder)
+    except SRNOError:
+        if not Journal.has_progress(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise SRNOError(f"{request.output}: cannot be written ({error.strerror or error})") from None

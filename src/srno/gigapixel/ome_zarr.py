@@ -11,7 +11,7 @@ import numpy as np
 
 from srno.files import write_atomically
 from srno.gigapixel.coding import compress_gzip, compress_zstd
-from srno.gigapixel.container import Container, Stored
+from srno.gigapixel.container import Container, Stored, write_tile
 from srno.gigapixel.levels import Cut
 from srno.imaging.formats import Format
 from srno.imaging.picture import Samples
@@ -41,7 +41,7 @@ class OmeZarr(Container):
         stored: list[Stored] = []
         for cut in cuts:
             path = _part(folder) / str(cut.level) / "c" / "0" / str(cut.row) / str(cut.column)
-            write_atomically(path, self.encode(cut.samples))
+            write_tile(path, self.encode(cut.samples))
             stored.append(Stored(cut.level, cut.row, cut.column, b""))
         return stored
 
