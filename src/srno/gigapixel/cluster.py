@@ -23,7 +23,7 @@ from srno.gigapixel.budget import LARGEST_SIDE, STORED_TILE
 from srno.gigapixel.container import Stored
 from srno.gigapixel.passes import Summed
 from srno.gigapixel.prepare import weights_digest
-from srno.gigapixel.tiles import Tile
+from srno.gigapixel.tile_plan import WorkTile
 from srno.gigapixel.work import Recipe, Subject, TileMaker, add_up
 from srno.imaging.picture import Samples
 from srno.machine import parse_memory
@@ -167,13 +167,13 @@ class ClusterEngine:
         self.cluster, self.client, self.kit, self.maker, self.keep = cluster, cluster.client, kit, maker, keep
         self.features: dict[tuple[Subject, int], Any] = {}
 
-    def lift(self, subject: Subject, tiles: list[Tile]) -> Iterator[Summed]:
+    def lift(self, subject: Subject, tiles: list[WorkTile]) -> Iterator[Summed]:
         """z_0 at the integral's points of each tile."""
         futures = {self._submit(lift_tile, subject, tile, self._features(subject, tile)): tile for tile in tiles}
         for future, content in self.cluster.completed(list(futures)):
             yield (futures[future].index,), content
 
-    def sum(self, subject: Subject, tiles: list[Tile], layers: Integrals) -> Iterator[Summed]:
+    def sum(self, subject: Subject, layers: Integrals, tiles: list[WorkTile]) -> Iterator[Summed]:
         """Moments of the layer after `layers`; groups of tiles are added up on the workers."""
         known = self.cluster.share(layers)
         futures: dict[Any, tuple[int, ...]] = {}
@@ -185,12 +185,12 @@ class ClusterEngine:
             yield futures[future], content
 
     def render(
-        self, tiles: list[Tile], layers: dict[Subject, Integrals]
-    ) -> Iterator[tuple[Tile, list[Stored], Samples | None]]:
+        self, tiles: list[WorkTile], layers: dict[Subject, Integrals]
+    ) -> Iterator[tuple[WorkTile, list[Stored], Samples | None]]:
         """Finished tiles."""
         known = self.cluster.share(layers)
         subjects = self.maker.recipe.subjects
-        futures: dict[Any, Tile] = {}
+        futures: dict[Any, WorkTile] = {}
         for tile in tiles:
             features = [self._features(subject, tile) for subject in subjects]
             futures[self._submit(render_tile, tile, features, known)] = tile
@@ -200,7 +200,7 @@ class ClusterEngine:
             for subject in subjects:
                 self.features.pop((subject, tile.index), None)
 
-    def _features(self, subject: Subject, tile: Tile) -> Any:
+    def _features(self, subject: Subject, tile: WorkTile) -> Any:
         """The features of a tile on the worker that computes them; None if each task computes its own."""
         if not self.keep:
             return None
@@ -231,24 +231,24 @@ def _maker(kit: WorkerKit) -> TileMaker:
     return TileMaker(kit.model, kit.recipe)
 
 
-def encode_tile(kit: WorkerKit, subject: Subject, tile: Tile) -> Packed:
+def encode_tile(kit: WorkerKit, subject: Subject, tile: WorkTile) -> Packed:
     """Features of a tile as bytes."""
     maker = _maker(kit)
     return maker.pack_features(maker.encode(subject, tile))
 
 
-def lift_tile(kit: WorkerKit, subject: Subject, tile: Tile, features: Packed | None) -> bytes:
+def lift_tile(kit: WorkerKit, subject: Subject, tile: WorkTile, features: Packed | None) -> bytes:
     """z_0 at the integral's points of a tile."""
     return _maker(kit).lift_points(subject, tile, _unpacked(kit, subject, tile, features))
 
 
-def sum_tile(kit: WorkerKit, subject: Subject, tile: Tile, features: Packed | None, layers: Integrals) -> bytes:
+def sum_tile(kit: WorkerKit, subject: Subject, tile: WorkTile, features: Packed | None, layers: Integrals) -> bytes:
     """Moments of a tile."""
     return _maker(kit).sum_moments(subject, tile, _unpacked(kit, subject, tile, features), layers)
 
 
 def render_tile(
-    kit: WorkerKit, tile: Tile, features: list[Packed | None], layers: dict[Subject, Integrals]
+    kit: WorkerKit, tile: WorkTile, features: list[Packed | None], layers: dict[Subject, Integrals]
 ) -> tuple[list[Stored], Samples | None]:
     """A finished tile."""
     maker = _maker(kit)
@@ -258,7 +258,7 @@ def render_tile(
     return maker.render(tile, unpacked, layers)
 
 
-def _unpacked(kit: WorkerKit, subject: Subject, tile: Tile, packed: Packed | None) -> Tensor:
+def _unpacked(kit: WorkerKit, subject: Subject, tile: WorkTile, packed: Packed | None) -> Tensor:
     maker = _maker(kit)
     if packed is None:
         return maker.encode(subject, tile)

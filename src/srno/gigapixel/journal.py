@@ -17,7 +17,7 @@ _HEAD = struct.Struct("<IQI")
 
 
 @dataclass(frozen=True)
-class Entry:
+class Record:
     """A finished piece of work: its kind, what it covers, and its result."""
 
     kind: str
@@ -78,7 +78,7 @@ class Journal:
         """All records of a kind."""
         return {key: content for (other, key), content in self.known.items() if other == kind}
 
-    def _read(self) -> Iterator[tuple[Entry, int]]:
+    def _read(self) -> Iterator[tuple[Record, int]]:
         """Yield every intact record and where it ends."""
         if not self.path.exists():
             return
@@ -89,7 +89,7 @@ class Journal:
                 if len(body) != name_length + length or zlib.crc32(body) != checksum:
                     return
                 kind, *key = json.loads(body[:name_length])
-                yield Entry(kind, tuple(key), body[name_length:]), stream.tell()
+                yield Record(kind, tuple(key), body[name_length:]), stream.tell()
 
 
 def journal_folder(output: Path) -> Path:

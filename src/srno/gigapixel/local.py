@@ -10,7 +10,7 @@ from srno.field.engine import Integrals
 from srno.files import replacing
 from srno.gigapixel.container import Stored
 from srno.gigapixel.passes import Summed
-from srno.gigapixel.tiles import Tile
+from srno.gigapixel.tile_plan import WorkTile
 from srno.gigapixel.work import Subject, TileMaker
 from srno.imaging.picture import Samples
 
@@ -21,12 +21,12 @@ class LocalEngine:
     def __init__(self, maker: TileMaker, *, keep: bool) -> None:
         self.maker, self.keep = maker, keep
 
-    def lift(self, subject: Subject, tiles: list[Tile]) -> Iterator[Summed]:
+    def lift(self, subject: Subject, tiles: list[WorkTile]) -> Iterator[Summed]:
         """z_0 at the integral's points of each tile."""
         for tile in tiles:
             yield (tile.index,), self.maker.lift_points(subject, tile, self._features(subject, tile, keep=self.keep))
 
-    def sum(self, subject: Subject, tiles: list[Tile], layers: Integrals) -> Iterator[Summed]:
+    def sum(self, subject: Subject, layers: Integrals, tiles: list[WorkTile]) -> Iterator[Summed]:
         """Moments of the layer after `layers`, of each tile."""
         for tile in tiles:
             yield (
@@ -35,8 +35,8 @@ class LocalEngine:
             )
 
     def render(
-        self, tiles: list[Tile], layers: dict[Subject, Integrals]
-    ) -> Iterator[tuple[Tile, list[Stored], Samples | None]]:
+        self, tiles: list[WorkTile], layers: dict[Subject, Integrals]
+    ) -> Iterator[tuple[WorkTile, list[Stored], Samples | None]]:
         """Finished tiles; their features are removed when they have been written down."""
         for tile in tiles:
             features: dict[Subject, Tensor] = {}
@@ -46,7 +46,7 @@ class LocalEngine:
             for subject in self.maker.recipe.subjects:
                 self._path(subject, tile).unlink(missing_ok=True)
 
-    def _features(self, subject: Subject, tile: Tile, *, keep: bool) -> Tensor:
+    def _features(self, subject: Subject, tile: WorkTile, *, keep: bool) -> Tensor:
         path = self._path(subject, tile)
         if path.exists():
             return self.maker.unpack_features(np.fromfile(path, np.uint8), tile)
@@ -57,5 +57,5 @@ class LocalEngine:
                 stream.write(self.maker.pack_features(features).data)
         return features
 
-    def _path(self, subject: Subject, tile: Tile) -> Path:
+    def _path(self, subject: Subject, tile: WorkTile) -> Path:
         return self.maker.recipe.folder / f"features-{subject}" / str(tile.index)

@@ -12,7 +12,7 @@ from srno.files import locked
 from srno.gigapixel.container import Container
 from srno.gigapixel.journal import Journal, journal_folder
 from srno.gigapixel.local import LocalEngine
-from srno.gigapixel.passes import Engine, Job, Report
+from srno.gigapixel.passes import Engine, Report, TileJob
 from srno.gigapixel.prepare import LargeRequest, LargeSettings, disk_needs, fingerprint, make_container, plan_tiles
 from srno.gigapixel.survey import survey_alpha
 from srno.gigapixel.work import Recipe, TileMaker
@@ -71,7 +71,7 @@ def _make(
     recipe = Recipe(plan, file, container, bits, request.metadata, memory, folder, constant, coarse)
     maker = TileMaker(model, recipe)
     engine = _engine(request.settings, maker, keep=needs.kept)
-    Job(maker, journal, engine, report).run(request.output)
+    TileJob(maker, journal, engine, report).run(request.output)
 
 
 def _fresh(folder: Path, facts: dict[str, Any]) -> Journal:

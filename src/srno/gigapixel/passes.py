@@ -7,6 +7,7 @@ have yet, and writes down what comes back.
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -15,7 +16,7 @@ import numpy as np
 from srno.field.engine import Integrals
 from srno.gigapixel.container import Stored
 from srno.gigapixel.journal import Journal
-from srno.gigapixel.tiles import Tile
+from srno.gigapixel.tile_plan import WorkTile
 from srno.gigapixel.work import Recipe, Subject, TileMaker, add_up
 from srno.imaging.picture import Samples
 
@@ -54,22 +55,22 @@ Report: TypeAlias = Callable[[Status], None]
 class Engine(Protocol):
     """Does the work on tiles and yields results as they are ready."""
 
-    def lift(self, subject: Subject, tiles: list[Tile]) -> Iterator[Summed]:
+    def lift(self, subject: Subject, tiles: list[WorkTile]) -> Iterator[Summed]:
         """z_0 at the integral's points of each tile."""
         ...
 
-    def sum(self, subject: Subject, tiles: list[Tile], layers: Integrals) -> Iterator[Summed]:
+    def sum(self, subject: Subject, layers: Integrals, tiles: list[WorkTile]) -> Iterator[Summed]:
         """Moments of the layer after `layers`, of one or several tiles at once."""
         ...
 
     def render(
-        self, tiles: list[Tile], layers: dict[Subject, Integrals]
-    ) -> Iterator[tuple[Tile, list[Stored], Samples | None]]:
+        self, tiles: list[WorkTile], layers: dict[Subject, Integrals]
+    ) -> Iterator[tuple[WorkTile, list[Stored], Samples | None]]:
         """Finished tiles."""
         ...
 
 
-class Job:
+class TileJob:
     """A recipe in progress."""
 
     def __init__(self, maker: TileMaker, journal: Journal, engine: Engine, report: Report) -> None:
@@ -100,21 +101,18 @@ class Job:
             return ()
         if self.plan.points is not None:
             tiles = [tile for tile in self.plan.tiles() if self.plan.has_points(tile)]
-            self._collect(f"lift {subject}", tiles, lambda waiting: self.engine.lift(subject, waiting))
+            self._collect(f"lift {subject}", tiles, partial(self.engine.lift, subject))
             found = self.journal.entries(f"lift {subject}")
             return self.maker.layers_from_points([found[key] for key in sorted(found)])
         layers: Integrals = ()
         for number in range(self.plan.layers):
-            kind, known = f"integral {number + 1} of {subject}", layers
-            work: Callable[[list[Tile]], Iterator[Summed]] = lambda waiting, known=known: self.engine.sum(  # noqa: E731
-                subject, waiting, known
-            )
-            self._collect(kind, list(self.plan.tiles()), work)
+            kind = f"integral {number + 1} of {subject}"
+            self._collect(kind, list(self.plan.tiles()), partial(self.engine.sum, subject, layers))
             found = self.journal.entries(kind)
             layers = self.maker.next_layer(layers, add_up([found[key] for key in sorted(found)]))
         return layers
 
-    def _collect(self, kind: str, tiles: list[Tile], work: Callable[[list[Tile]], Iterator[Summed]]) -> None:
+    def _collect(self, kind: str, tiles: list[WorkTile], work: Callable[[list[WorkTile]], Iterator[Summed]]) -> None:
         """Do the work of a pass on the tiles that have no record yet."""
         done = {index for key in self.journal.entries(kind) for index in key}
         waiting = [tile for tile in tiles if tile.index not in done]
@@ -170,13 +168,13 @@ class Job:
 
     # Progress
 
-    def _clock(self, name: str, tiles: list[Tile], done: int) -> Callable[[list[Tile]], None]:
+    def _clock(self, name: str, tiles: list[WorkTile], done: int) -> Callable[[list[WorkTile]], None]:
         """Begin a pass; return what is called with finished tiles."""
         self.number += 1
         number, start = self.number, time.monotonic()
         count, pixels, left = done, 0, sum(tile.points for tile in tiles[done:])
 
-        def advance(finished: list[Tile]) -> None:
+        def advance(finished: list[WorkTile]) -> None:
             nonlocal count, pixels
             count += len(finished)
             pixels += sum(tile.points for tile in finished)

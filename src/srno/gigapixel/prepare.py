@@ -19,7 +19,7 @@ from srno.gigapixel.deep_zoom import DeepZoom
 from srno.gigapixel.journal import Journal
 from srno.gigapixel.levels import Levels, level_count
 from srno.gigapixel.ome_zarr import OmeZarr
-from srno.gigapixel.tiles import TilePlan
+from srno.gigapixel.tile_plan import TilePlan
 from srno.imaging.formats import Format
 from srno.imaging.picture import Picture
 from srno.imaging.windows import WindowFile

@@ -14,7 +14,7 @@ from srno.field.engine import Integrals, integrate_points, layer_map
 from srno.field.field import Field
 from srno.field.plan import encoder_rows, plan_render
 from srno.gigapixel.container import Container, Stored
-from srno.gigapixel.tiles import Tile, TilePlan
+from srno.gigapixel.tile_plan import TilePlan, WorkTile
 from srno.imaging.alpha import CELL, CoarseColours
 from srno.imaging.picture import Floats, Picture, Samples, from_float, to_float
 from srno.imaging.windows import WindowFile
@@ -65,7 +65,7 @@ class TileMaker:
     # Features
 
     @torch.no_grad()
-    def encode(self, subject: Subject, tile: Tile) -> Tensor:
+    def encode(self, subject: Subject, tile: WorkTile) -> Tensor:
         """Features (rows, columns, C) of the tile's window, computed from the pixels within the encoder's radius."""
         inner, outer = self.plan.window(tile), self.plan.halo_window(tile)
         image = self._image(subject, *outer).to(self.weight.dtype)
@@ -83,7 +83,7 @@ class TileMaker:
         """Features as bytes, for files and the network, which do not know every type of number."""
         return features.cpu().contiguous().view(torch.uint8).numpy()
 
-    def unpack_features(self, packed: NDArray[np.uint8], tile: Tile) -> Tensor:
+    def unpack_features(self, packed: NDArray[np.uint8], tile: WorkTile) -> Tensor:
         """Invert `pack_features`."""
         y, x = self.plan.window(tile)
         shape = y.stop - y.start, x.stop - x.start, -1
@@ -91,13 +91,13 @@ class TileMaker:
 
     # Integrals
 
-    def lift_points(self, subject: Subject, tile: Tile, features: Tensor) -> bytes:
+    def lift_points(self, subject: Subject, tile: WorkTile, features: Tensor) -> bytes:
         """z_0 at the points of the integrals that lie in the tile."""
         cell = self.plan.sampling.cell(clip=True, device=features.device)
         z = self._field(subject, tile, features).lift_points(self.plan.local_points(tile).to(features.device), cell)
         return z.to(self.wide).cpu().numpy().tobytes()
 
-    def sum_moments(self, subject: Subject, tile: Tile, features: Tensor, layers: Integrals) -> bytes:
+    def sum_moments(self, subject: Subject, tile: WorkTile, features: Tensor, layers: Integrals) -> bytes:
         """The tile's part of the integral of the layer after `layers`, in float64, and its number of points."""
         region = self.plan.local_region(tile)
         sums, n = self._field(subject, tile, features).moments(tile.size, layers, region=region)
@@ -126,7 +126,7 @@ class TileMaker:
     # Output
 
     def render(
-        self, tile: Tile, features: dict[Subject, Tensor], layers: dict[Subject, Integrals]
+        self, tile: WorkTile, features: dict[Subject, Tensor], layers: dict[Subject, Integrals]
     ) -> tuple[list[Stored], Samples | None]:
         """Render a tile and store it; return what was stored, and what remains of it for coarser levels."""
         colour = self._colour(tile, features["colour"], layers["colour"])
@@ -139,7 +139,7 @@ class TileMaker:
         cuts, rest = self.recipe.container.levels.cut(0, tile.place, picture.samples())
         return self.recipe.container.store(self.recipe.folder, cuts), rest
 
-    def _colour(self, tile: Tile, features: Tensor, layers: Integrals) -> Samples:
+    def _colour(self, tile: WorkTile, features: Tensor, layers: Integrals) -> Samples:
         rgb = self._render("colour", tile, features, layers)
         gray = self.recipe.source.like.colour.shape[2] == 1
         out = np.empty((*tile.size, 1 if gray else 3), np.uint16 if self.recipe.bits == 16 else np.uint8)
@@ -148,7 +148,7 @@ class TileMaker:
             out[rows] = from_float(band.mean(axis=2, keepdims=True) if gray else band, self.recipe.bits)
         return out
 
-    def _alpha(self, tile: Tile, features: dict[Subject, Tensor], layers: dict[Subject, Integrals]) -> Samples:
+    def _alpha(self, tile: WorkTile, features: dict[Subject, Tensor], layers: dict[Subject, Integrals]) -> Samples:
         """Alpha within the range of the nearest nine pixels, as in memory."""
         bits = self.recipe.bits
         if self.recipe.constant_alpha is not None:
@@ -160,7 +160,7 @@ class TileMaker:
             out[rows] = from_float(np.clip(_floats(rgb[:, rows]).mean(axis=2), low[rows], high[rows]), bits)
         return out
 
-    def _range_around(self, tile: Tile) -> tuple[Floats, Floats]:
+    def _range_around(self, tile: WorkTile) -> tuple[Floats, Floats]:
         """Least and largest alpha of the nine pixels of the picture around every pixel of a tile."""
         window = self.plan.window(tile)
         values = to_float(self._samples("alpha", *window)[..., 0])
@@ -173,11 +173,11 @@ class TileMaker:
         )
         return around.min(axis=(2, 3))[np.ix_(y, x)], around.max(axis=(2, 3))[np.ix_(y, x)]
 
-    def _render(self, subject: Subject, tile: Tile, features: Tensor, layers: Integrals) -> Tensor:
+    def _render(self, subject: Subject, tile: WorkTile, features: Tensor, layers: Integrals) -> Tensor:
         field = self._field(subject, tile, features)
         return field.render(tile.size, region=self.plan.local_region(tile), integrals=layers)
 
-    def _field(self, subject: Subject, tile: Tile, features: Tensor) -> Field:
+    def _field(self, subject: Subject, tile: WorkTile, features: Tensor) -> Field:
         return Field(self.model, self._image(subject, *self.plan.window(tile)), features, self.recipe.memory)
 
     # Pixels
@@ -216,7 +216,7 @@ def add_up(parts: list[bytes]) -> bytes:
     return np.sum([np.frombuffer(part, np.float64) for part in parts], axis=0).tobytes()
 
 
-def _bands(tile: Tile) -> list[slice]:
+def _bands(tile: WorkTile) -> list[slice]:
     height, width = tile.size
     step = max(1, BAND_PIXELS // width)
     return [slice(top, min(top + step, height)) for top in range(0, height, step)]

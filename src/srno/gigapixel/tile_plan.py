@@ -17,7 +17,7 @@ Size = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Tile:
+class WorkTile:
     """A rectangle of the enlarged picture."""
 
     index: int
@@ -80,19 +80,19 @@ class TilePlan:
         """The number of tiles."""
         return (len(self.edges[0]) - 1) * (len(self.edges[1]) - 1)
 
-    def tile(self, index: int) -> Tile:
+    def tile(self, index: int) -> WorkTile:
         """The tile of a number, row by row."""
         row, column = divmod(index, len(self.edges[1]) - 1)
         (top, bottom), (left, right) = (tuple(e[i : i + 2]) for e, i in zip(self.edges, (row, column), strict=True))
         y, x = top - self.origin[0], left - self.origin[1]
         inside = 0 <= y < self.size[0] and 0 <= x < self.size[1]
-        return Tile(index, (top, bottom), (left, right), (y // self.side, x // self.side) if inside else None)
+        return WorkTile(index, (top, bottom), (left, right), (y // self.side, x // self.side) if inside else None)
 
-    def tiles(self) -> Iterator[Tile]:
+    def tiles(self) -> Iterator[WorkTile]:
         """All tiles: their integrals add up to that of the picture."""
         return (self.tile(index) for index in range(self.count))
 
-    def output_tiles(self) -> Iterator[Tile]:
+    def output_tiles(self) -> Iterator[WorkTile]:
         """The tiles of the output."""
         return (tile for tile in self.tiles() if tile.place is not None)
 
@@ -101,7 +101,7 @@ class TilePlan:
         """Rows and columns of the output's tiles."""
         return -(-self.size[0] // self.side), -(-self.size[1] // self.side)
 
-    def region(self, tile: Tile) -> Region:
+    def region(self, tile: WorkTile) -> Region:
         """The tile in pixels of the picture: top, left, bottom, right."""
         (height, width), (tall, wide) = self.lr, self.whole
         # The product first, so that the last edge is exactly that of the picture.
@@ -109,11 +109,11 @@ class TilePlan:
         left, right = (edge * width / wide for edge in tile.columns)
         return top, left, bottom, right
 
-    def window(self, tile: Tile) -> tuple[slice, slice]:
+    def window(self, tile: WorkTile) -> tuple[slice, slice]:
         """Rows and columns of the features that the tile depends on."""
         return window(self.lr, tile.size, self.region(tile)).cut_out()[1]
 
-    def halo_window(self, tile: Tile) -> tuple[slice, slice]:
+    def halo_window(self, tile: WorkTile) -> tuple[slice, slice]:
         """Rows and columns of the picture that those features depend on."""
         rows, columns = (
             slice(max(0, part.start - self.halo), min(n, part.stop + self.halo))
@@ -121,7 +121,7 @@ class TilePlan:
         )
         return rows, columns
 
-    def local_region(self, tile: Tile) -> Region:
+    def local_region(self, tile: WorkTile) -> Region:
         """The tile in pixels of its window."""
         (rows, columns), (top, left, bottom, right) = self.window(tile), self.region(tile)
         return top - rows.start, left - columns.start, bottom - rows.start, right - columns.start
@@ -136,11 +136,11 @@ class TilePlan:
         )
         return rows, columns, y * (len(self.edges[1]) - 1) + x
 
-    def has_points(self, tile: Tile) -> bool:
+    def has_points(self, tile: WorkTile) -> bool:
         """Whether some points of the integrals lie in a tile."""
         return bool((self._points[2] == tile.index).any())
 
-    def local_points(self, tile: Tile) -> Tensor:
+    def local_points(self, tile: WorkTile) -> Tensor:
         """Coordinates (1, n, 2) of the points in a tile, in [-1, 1] of its window."""
         rows, columns, owner = self._points
         mine = owner == tile.index
