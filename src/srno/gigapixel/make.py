@@ -25,6 +25,8 @@ Tell: TypeAlias = Callable[[str], None]
 
 def make_large(request: LargeRequest, model: Model, report: Report, tell: Tell = lambda _: None) -> tuple[str, ...]:
     """Make a large picture; return one line for everything that the format could not store."""
+    # Workers may run elsewhere, so no path depends on the current folder.
+    request = replace(request, source=Path.cwd() / request.source, output=Path.cwd() / request.output)
     file = inspect(request.source)
     container, notes = make_container(request, file)
     folder = journal_folder(request.output)

@@ -100,8 +100,7 @@ class TileJob:
         if not self.plan.layers:
             return ()
         if self.plan.points is not None:
-            tiles = [tile for tile in self.plan.tiles() if self.plan.has_points(tile)]
-            self._collect(f"lift {subject}", tiles, partial(self.engine.lift, subject))
+            self._collect(f"lift {subject}", self.plan.tiles_with_points(), partial(self.engine.lift, subject))
             found = self.journal.entries(f"lift {subject}")
             return self.maker.layers_from_points([found[key] for key in sorted(found)])
         layers: Integrals = ()

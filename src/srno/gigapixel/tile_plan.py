@@ -136,9 +136,9 @@ class TilePlan:
         )
         return rows, columns, y * (len(self.edges[1]) - 1) + x
 
-    def has_points(self, tile: WorkTile) -> bool:
-        """Whether some points of the integrals lie in a tile."""
-        return bool((self._points[2] == tile.index).any())
+    def tiles_with_points(self) -> list[WorkTile]:
+        """The tiles in which points of the integrals lie."""
+        return [self.tile(index) for index in self._points[2].unique().tolist()]
 
     def local_points(self, tile: WorkTile) -> Tensor:
         """Coordinates (1, n, 2) of the points in a tile, in [-1, 1] of its window."""
