@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from small_models import CONFIGS
 from srno.gigapixel.make import make_large
 from srno.gigapixel.passes import Status
-from srno.gigapixel.prepare import LargeRequest
+from srno.gigapixel.prepare import LargeRequest, make_container
+from srno.gigapixel.tile_plan import TilePlan
+from srno.gigapixel.work import Recipe, TileMaker
 from srno.imaging.picture import Picture
 from srno.imaging.read import read
+from srno.imaging.windows import inspect, with_windows
 from srno.imaging.write import write
+from srno.operator.encoder import radius
 from srno.operator.model import Model
 from srno.upscaling.enlarge import enlarge_picture
 from srno.upscaling.sizes import Request, Target
@@ -51,6 +55,23 @@ def test_any_tiles_give_the_picture_made_in_memory(tmp_path_factory, name, width
     found = streamed(replace(request, settings=replace(STREAMED, side=side)), model)
     expected = in_memory(picture, target, model, integral)
     assert np.abs(found.astype(int) - expected).max() <= 3  # of 65535: 2·10⁻⁵ of [-1, 1]
+
+
+@pytest.mark.parametrize("name", ["edsr", "edsr-nearest", "rdn"])
+@pytest.mark.parametrize("size", [(3, 50), (41, 37)])
+def test_windows_around_points_have_the_features_of_the_picture(tmp_path, name, size):
+    model, target = model_of(name), scaled(size, "2.3")
+    write(random_picture(size), tmp_path / "in.tif", format="TIFF")
+    plan = TilePlan(size[::-1], target.whole[::-1], (0, 0), target.whole[::-1], 32, radius(model.encoder), 2, 200)
+    request = request_for(tmp_path / "in.tif", tmp_path / "out.tif", target)
+    file = with_windows(inspect(request.source), tmp_path / "scratch")
+    maker = TileMaker(model, Recipe(plan, file, make_container(request, file)[0], 16, True, 1 << 20, tmp_path))
+    for tile in plan.tiles_with_points():
+        alone, dense = (
+            np.frombuffer(maker.lift_points("colour", tile, features), np.float32)
+            for features in (None, maker.encode("colour", tile))
+        )
+        np.testing.assert_allclose(alone, dense, atol=1e-5)
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
@@ -89,8 +110,6 @@ def test_a_crop_has_the_integral_of_the_whole_picture(tmp_path):
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("tiled", [True, False])
 def test_pictures_are_read_upright_in_windows(tmp_path, orientation, tiled):
-    from srno.imaging.windows import inspect, with_windows
-
     samples = random_picture((70, 50)).samples()
     tag = (274, 3, 1, orientation, True)
     tifffile.imwrite(tmp_path / "in.tif", samples, tile=(16, 16) if tiled else None, extratags=[tag], photometric="rgb")
@@ -106,7 +125,6 @@ def test_pictures_are_read_upright_in_windows(tmp_path, orientation, tiled):
 @pytest.mark.parametrize("name", ["in.png", "in.jpg", "in.webp", "in.bmp", "in.ppm"])
 def test_other_formats_are_read_in_windows(tmp_path, name):
     from srno.imaging.formats import READ_SUFFIXES
-    from srno.imaging.windows import inspect, with_windows
 
     write(random_picture((33, 21), bits=8), tmp_path / name, format=READ_SUFFIXES[Path(name).suffix])
     windows = with_windows(inspect(tmp_path / name), tmp_path / "scratch").open()

@@ -22,7 +22,7 @@ from srno.field.engine import Integrals
 from srno.gigapixel.budget import LARGEST_SIDE, STORED_TILE
 from srno.gigapixel.container import Stored
 from srno.gigapixel.passes import Summed
-from srno.gigapixel.prepare import weights_digest
+from srno.gigapixel.prepare import weights_digest, worth_keeping
 from srno.gigapixel.tile_plan import WorkTile
 from srno.gigapixel.work import Recipe, Subject, TileMaker, add_up
 from srno.imaging.picture import Samples
@@ -93,7 +93,7 @@ class Cluster:
         self.check_workers()
         kit = WorkerKit(maker.model, maker.recipe, weights_digest(maker.model), __version__)
         room = FEATURE_SHARE * self.worker_memory() * len(self.workers)
-        keep = len(maker.recipe.subjects) * maker.feature_bytes() <= room
+        keep = worth_keeping(maker.plan) and len(maker.recipe.subjects) * maker.feature_bytes() <= room
         return ClusterEngine(self, self.share(kit), maker, keep=keep)
 
     def check_workers(self) -> None:
@@ -239,7 +239,9 @@ def encode_tile(kit: WorkerKit, subject: Subject, tile: WorkTile) -> Packed:
 
 def lift_tile(kit: WorkerKit, subject: Subject, tile: WorkTile, features: Packed | None) -> bytes:
     """z_0 at the integral's points of a tile."""
-    return _maker(kit).lift_points(subject, tile, _unpacked(kit, subject, tile, features))
+    maker = _maker(kit)
+    scattered = features is None and maker.plan.window_share < 1
+    return maker.lift_points(subject, tile, None if scattered else _unpacked(kit, subject, tile, features))
 
 
 def sum_tile(kit: WorkerKit, subject: Subject, tile: WorkTile, features: Packed | None, layers: Integrals) -> bytes:

@@ -23,8 +23,10 @@ class LocalEngine:
 
     def lift(self, subject: Subject, tiles: list[WorkTile]) -> Iterator[Summed]:
         """z_0 at the integral's points of each tile."""
+        scattered = not self.keep and self.maker.plan.window_share < 1
         for tile in tiles:
-            yield (tile.index,), self.maker.lift_points(subject, tile, self._features(subject, tile, keep=self.keep))
+            features = None if scattered else self._features(subject, tile, keep=self.keep)
+            yield (tile.index,), self.maker.lift_points(subject, tile, features)
 
     def sum(self, subject: Subject, layers: Integrals, tiles: list[WorkTile]) -> Iterator[Summed]:
         """Moments of the layer after `layers`, of each tile."""

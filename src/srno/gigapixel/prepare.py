@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 LARGE_FORMATS: tuple[Format, ...] = ("TIFF", "ZARR", "DZI")
 """Formats that are written tile by tile."""
+SMALL_WINDOW_SHARE = 0.05
+"""Share of a picture that is encoded twice rather than kept."""
 KEPT_SHARE = 0.8
 """Share of the free disk that features may take."""
 _CONTAINERS: dict[Format, type[Container]] = {"TIFF": BigTiff, "ZARR": OmeZarr, "DZI": DeepZoom}
@@ -156,8 +158,17 @@ def disk_needs(
             f"{request.output}: this needs up to {(source + output) / 1e9:.1f} GB on disk, and {free / 1e9:.1f} GB are "
             "free; free some room or choose another disk"
         )
-    kept = request.settings.cluster is None and 0 < features <= KEPT_SHARE * (free - source - output)
+    kept = (
+        request.settings.cluster is None
+        and worth_keeping(plan)
+        and 0 < features <= KEPT_SHARE * (free - source - output)
+    )
     return Needs(source, features, output, kept)
+
+
+def worth_keeping(plan: TilePlan) -> bool:
+    """Whether features save work: not if the windows of the integral's points are a small part of the picture."""
+    return plan.integral_passes > 0 and (plan.points is None or plan.window_share > SMALL_WINDOW_SHARE)
 
 
 def _feature_bytes(model: Model, plan: TilePlan) -> int:

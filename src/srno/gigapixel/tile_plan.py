@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from srno.field.field import Region, low_discrepancy
+from srno.gigapixel.point_windows import PointWindows, window_side
 from srno.operator.sampling import Sampling, whole_picture, window
 
 Size = tuple[int, int]
@@ -140,11 +141,23 @@ class TilePlan:
         """The tiles in which points of the integrals lie."""
         return [self.tile(index) for index in self._points[2].unique().tolist()]
 
-    def local_points(self, tile: WorkTile) -> Tensor:
-        """Coordinates (1, n, 2) of the points in a tile, in [-1, 1] of its window."""
+    def point_windows(self, tile: WorkTile) -> PointWindows:
+        """The points in a tile, each with a window of its own."""
+        return PointWindows(self.sampling, self.halo, *self._points_in(tile))
+
+    @property
+    def window_share(self) -> float:
+        """Pixels in the windows of all points for each pixel of the picture."""
+        return (self.points or 0) * window_side(self.halo) ** 2 / (self.lr[0] * self.lr[1])
+
+    def _points_in(self, tile: WorkTile) -> tuple[Tensor, Tensor]:
         rows, columns, owner = self._points
         mine = owner == tile.index
-        coords = self.sampling.points(rows[mine], columns[mine])
+        return rows[mine], columns[mine]
+
+    def local_points(self, tile: WorkTile) -> Tensor:
+        """Coordinates (1, n, 2) of the points in a tile, in [-1, 1] of its window."""
+        coords = self.sampling.points(*self._points_in(tile))
         axes: list[Tensor] = []
         for axis, (part, n) in enumerate(zip(self.window(tile), self.lr, strict=True)):
             place = (coords[..., axis] + 1) * (n / 2) - part.start

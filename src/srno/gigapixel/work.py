@@ -91,11 +91,25 @@ class TileMaker:
 
     # Integrals
 
-    def lift_points(self, subject: Subject, tile: WorkTile, features: Tensor) -> bytes:
-        """z_0 at the points of the integrals that lie in the tile."""
-        cell = self.plan.sampling.cell(clip=True, device=features.device)
-        z = self._field(subject, tile, features).lift_points(self.plan.local_points(tile).to(features.device), cell)
+    def lift_points(self, subject: Subject, tile: WorkTile, features: Tensor | None) -> bytes:
+        """z_0 at the points of the integrals that lie in the tile; without features, from a window around each."""
+        cell = self.plan.sampling.cell(clip=True, device=self.weight.device)
+        if features is None:
+            z = self._lift_windows(subject, tile, cell)
+        else:
+            coords = self.plan.local_points(tile).to(self.weight.device)
+            z = self._field(subject, tile, features).lift_points(coords, cell)
         return z.to(self.wide).cpu().numpy().tobytes()
+
+    @torch.no_grad()
+    def _lift_windows(self, subject: Subject, tile: WorkTile, cell: Tensor) -> Tensor:
+        windows = self.plan.point_windows(tile)
+        step, parts = windows.batch(self.model, self.recipe.memory), list[Tensor]()
+        for first in range(0, len(windows), step):
+            indices = range(first, min(first + step, len(windows)))
+            images = torch.cat([self._image(subject, *windows.slices(index)) for index in indices])
+            parts.append(windows.lift(self.model, images.to(self.weight.dtype), first, cell))
+        return torch.cat(parts)
 
     def sum_moments(self, subject: Subject, tile: WorkTile, features: Tensor, layers: Integrals) -> bytes:
         """The tile's part of the integral of the layer after `layers`, in float64, and its number of points."""
