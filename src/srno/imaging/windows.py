@@ -5,7 +5,6 @@ pass copies their samples to a scratch file first. A `WindowFile` says where win
 and several processes may open it.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -213,13 +212,14 @@ def _raw_fetcher(file: WindowFile) -> _Fetch:
     _, width, channels = file.stored
     dtype = file.like.colour.dtype
     pixel = channels * dtype.itemsize
-    stream = file.path.open("rb")
+    stream = file.path.open("rb", buffering=0)
 
     def fetch(rows: slice, columns: slice) -> Samples:
         count = columns.stop - columns.start
         out = np.empty((rows.stop - rows.start, count, channels), dtype)
         for i, row in enumerate(range(rows.start, rows.stop)):
-            part = os.pread(stream.fileno(), count * pixel, (row * width + columns.start) * pixel)
+            stream.seek((row * width + columns.start) * pixel)
+            part = stream.read(count * pixel)
             if len(part) != count * pixel:
                 raise SRNOError(f"{file.path}: cut short; delete its folder and start again")
             out[i] = np.frombuffer(part, dtype).reshape(count, channels)

@@ -36,14 +36,16 @@ def is_large(job: Job, upscaler: Upscaler, settings: LargeSettings) -> bool:
     given = limit if upscaler.memory is None else parse_memory(upscaler.memory)
     if job.format in LARGE_FORMATS and given > resident_bytes():  # less cannot be meant for the whole process
         limit = min(limit, given)
-    large = needed > limit or width * height > MAX_PIXELS
-    if large and job.format not in LARGE_FORMATS and needed > limit:
+    if job.format in LARGE_FORMATS:
+        return needed > limit or width * height > MAX_PIXELS
+    if width * height > MAX_PIXELS:
+        limit_of_formats = f"more than {MAX_PIXELS / 1e6:.0f} megapixels are not read at once"
+        raise SRNOError(f"a picture of {width}×{height} pixels: {limit_of_formats}; {ADVICE}")
+    if needed > limit:
         size = f"{job.target.size[0]}×{job.target.size[1]}"
-        raise SRNOError(
-            f"an output of {size} pixels takes {needed / 1e9:.1f} GB of memory, and {limit / 1e9:.1f} GB are free; "
-            f"{ADVICE}"
-        )
-    return large and job.format in LARGE_FORMATS
+        gigabytes = f"{needed / 1e9:.1f} GB of memory, and {limit / 1e9:.1f} GB are free"
+        raise SRNOError(f"an output of {size} pixels takes {gigabytes}; {ADVICE}")
+    return False
 
 
 def check_large(job: Job, target: Target, upscaler: Upscaler) -> None:
