@@ -95,6 +95,25 @@ def test_what_is_finished_is_not_done_again(tmp_path, kind):
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize("kind", ["TIFF", "ZARR", "DZI"])
+def test_a_kill_between_the_last_steps_is_survived(tmp_path, monkeypatch, kind):
+    request = replace(make_request(tmp_path), format=kind, settings=replace(STREAMED, compression="deflate"))
+    with monkeypatch.context() as patched:
+        patched.setattr("srno.gigapixel.make.shutil.rmtree", interrupted)
+        if kind == "DZI":
+            patched.setattr("srno.gigapixel.deep_zoom.write_atomically", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            make_large(request, model_of("edsr"), lambda _: None)
+    assert request.output.exists() is (kind != "DZI")
+    make_large(resumed(request), model_of("edsr"), lambda _: None)
+    assert request.output.exists()
+    assert not journal_folder(request.output).exists()
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_an_interrupted_job_is_not_started_again_by_accident(tmp_path):
     request = make_request(tmp_path)
     with pytest.raises(KeyboardInterrupt):

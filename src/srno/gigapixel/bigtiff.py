@@ -60,6 +60,8 @@ class BigTiff(Container):
             os.truncate(_part(folder), end)
 
     def finish(self, folder: Path, records: Iterable[bytes], output: Path) -> None:
+        if not _part(folder).exists():  # a kill came after the last step
+            return
         tables = [np.zeros((*self.levels.tiles(level), 2), "<u8") for level in range(self.levels.count)]
         for record in records:
             for level, row, column, offset, length in _places(record):

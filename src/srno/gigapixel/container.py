@@ -1,6 +1,5 @@
 """What the tiled formats have in common: how a tile is encoded, where it is stored, and how the result is completed."""
 
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -57,11 +56,6 @@ class Container(ABC):
     @abstractmethod
     def finish(self, folder: Path, records: Iterable[bytes], output: Path) -> None:
         """Complete the result and give it its name."""
-
-    def clear(self, output: Path) -> None:
-        """Remove an older result, so that the new one can take its name."""
-        if output.is_dir():
-            shutil.rmtree(output)
 
     def padded(self, samples: Samples) -> Samples:
         """Fill a tile at an edge up to the full size, with its last pixels."""

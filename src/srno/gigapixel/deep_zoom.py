@@ -49,9 +49,9 @@ class DeepZoom(Container):
         text = _DESCRIPTOR.format(suffix=self.suffix, tile=self.levels.tile, width=width, height=height)
         tiles = output.with_name(f"{output.stem}_files")
         output.unlink(missing_ok=True)
-        if tiles.exists():
-            shutil.rmtree(tiles)
-        _part(folder).replace(tiles)
+        if _part(folder).exists():  # unless a kill came after this and before the next step
+            shutil.rmtree(tiles, ignore_errors=True)
+            _part(folder).replace(tiles)
         write_atomically(output, text.encode())  # the last step: without a descriptor there is no result
 
 

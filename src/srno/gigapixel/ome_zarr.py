@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,10 +47,13 @@ class OmeZarr(Container):
         return stored
 
     def finish(self, folder: Path, records: Iterable[bytes], output: Path) -> None:  # noqa: ARG002
+        if not _part(folder).exists():  # a kill came after the last step
+            return
         for level in range(self.levels.count):
             _write_json(_part(folder) / str(level) / "zarr.json", self._array(level))
         _write_json(_part(folder) / "zarr.json", self._group(output.name))
-        self.clear(output)
+        if output.is_dir():
+            shutil.rmtree(output)
         _part(folder).replace(output)
 
     def _array(self, level: int) -> dict[str, Any]:
