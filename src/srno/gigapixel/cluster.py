@@ -26,7 +26,7 @@ from srno.gigapixel.prepare import weights_digest, worth_keeping
 from srno.gigapixel.tile_plan import WorkTile
 from srno.gigapixel.work import Recipe, Subject, TileMaker, add_up
 from srno.imaging.picture import Samples
-from srno.machine import parse_memory
+from srno.machine import keep_freed_memory, parse_memory
 from srno.operator.model import Model
 
 Result = TypeVar("Result")
@@ -228,6 +228,7 @@ def _maker(kit: WorkerKit) -> TileMaker:
         raise ClusterError(f"a worker has srno {__version__}, the job {kit.version}; install the same version")
     if weights_digest(kit.model) != kit.digest:
         raise ClusterError("a worker has other weights than the job; restart it")
+    keep_freed_memory()  # the worker's process is ours, as that of a command is
     return TileMaker(kit.model, kit.recipe)
 
 
