@@ -4,6 +4,7 @@ A command runs through `srno.cli.main` unless `ONLY_PARSED` names it, and a Pyth
 names it, each with the reason. A block of any other kind has to be in `OTHER_BLOCKS`.
 """
 
+import importlib
 import io
 import json
 import re
@@ -22,6 +23,7 @@ import srno
 from doc_blocks import SHELLS, Block, Command, find_blocks, find_commands, find_commands_in_tables, parse_line
 from parity_checkpoints import rebuild
 from srno.cli import main, make_app
+from srno.errors import require
 from srno.training.config import TrainConfig, to_json
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +37,8 @@ ONLY_PARSED = {
     "srno reproduce": "it needs DIV2K, checkpoints or hours; tests/commands/test_reproduce_command.py runs it",
     "srno evaluate bicubic --protocol div2k": "it needs DIV2K",
     "srno evaluate edsr_x2.pt": "it needs the weights of the original EDSR",
+    "srno upscale scan.tif -s 4 -o scan_4x.ome.zarr --cluster": "a cluster takes half a minute to start; "
+    "tests/gigapixel/test_on_a_cluster.py has one",
     "srno compare SRNO=a.safetensors": "it needs the reader's checkpoints",
     "srno compare A.safetensors": "it needs the reader's checkpoints",
 }
@@ -48,6 +52,7 @@ OTHER_BLOCKS = {
     ("evaluation.md", "indented"): "the layout of a folder",
     ("export.md", "cpp"): "tools/run_snippets.py compiles and runs it",
     ("export.md", "js"): "tools/run_snippets.py runs it",
+    ("gigapixel.md", "text"): "a log",
     ("theory.md", "indented"): "equations",
 }
 """Blocks that are neither commands nor Python nor JSON, by page and language, and what they are."""
@@ -169,12 +174,21 @@ def check_torchrun(words: tuple[str, ...]) -> None:
     bind(words[words.index("srno") + 1 :])
 
 
+def check_dask(words: tuple[str, ...]) -> None:
+    known = require("distributed.cli", "cluster")
+    command = importlib.import_module(f"{known.__name__}.dask_{words[1]}").main
+    command.make_context("dask", [word for word in words[2:] if word != "…"])
+
+
 OTHER_PROGRAMS: dict[str, tuple[str, Callable[[tuple[str, ...]], None]]] = {
     "make": ("it installs packages and runs this test", check_make),
     "pip": ("it installs packages", check_pip),
     "python": ("benchmarks and examples take minutes", check_python),
     "torchrun": ("it starts processes on GPUs", check_torchrun),
     "curl": ("it needs a network", lambda _: None),
+    "dask": ("it serves until Ctrl-C", check_dask),
+    "salloc": ("it needs a cluster", lambda _: None),
+    "srun": ("it needs a cluster", lambda words: check_dask(words[1:])),
 }
 """Programs that are not started, why, and what is checked instead."""
 

@@ -11,6 +11,7 @@ import srno
 EXTRAS = {
     *("starlette", "uvicorn", "multipart", "python_multipart", "matplotlib", "tensorboard"),
     *("onnx", "onnxscript", "onnxruntime"),
+    *("dask", "distributed", "zarr", "numcodecs"),
     *("pytest", "hypothesis", "skimage", "scipy", "torchmetrics", "httpx2", "playwright"),
 }
 

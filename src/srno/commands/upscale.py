@@ -26,8 +26,9 @@ EXIT_INTERRUPTED = 130
 SIZE = Group("Size", sort_key=1)
 INPUT = Group("Input", sort_key=2)
 OUTPUT = Group("Output", sort_key=3)
-MODEL = Group("Model and device", sort_key=4)
-REPORTING = Group("Reporting", sort_key=5)
+LARGE = Group("Large pictures", sort_key=4)
+MODEL = Group("Model and device", sort_key=5)
+REPORTING = Group("Reporting", sort_key=6)
 
 
 HELP_EPILOGUE = """\
@@ -84,6 +85,12 @@ def run_upscale(
     bit_depth: Annotated[Literal["keep", "8", "16"], option("--bit-depth", group=OUTPUT)] = "keep",
     frames: Annotated[Literal["all", "first"], option("--frames", group=OUTPUT)] = "all",
     no_metadata: Annotated[bool, flag("--no-metadata", group=OUTPUT)] = False,
+    compression: Annotated[
+        Literal["deflate", "zstd", "jpeg", "none"] | None, option("--compression", group=LARGE)
+    ] = None,
+    pyramid: Annotated[bool, flag("--pyramid", group=LARGE)] = False,
+    resume: Annotated[bool, flag("--resume", group=LARGE)] = False,
+    cluster: Annotated[str | None, option("--cluster", group=LARGE)] = None,
     skip_existing: Annotated[bool, flag("--skip-existing", group=OUTPUT)] = False,
     overwrite: Annotated[bool, flag("--overwrite", group=OUTPUT)] = False,
     flags: Annotated[UpscaleFlags, Parameter(name="*")] = UpscaleFlags(),  # noqa: B008 (frozen)
@@ -118,10 +125,10 @@ def run_upscale(
         A file, a folder (same tree and names), a template such as `'big/{stem}_{scale}x.{ext}'` (also `{width}`,
         `{height}`), or - for standard output. Unless given, `{stem}_{scale}x.{ext}` beside the input, or - for -.
     format_name
-        png, jpeg, webp, tiff, bmp, gif, avif, jxl, jp2, pnm, tga or ico. Unless given, the output's suffix decides;
-        then PNG, JPEG, TIFF and animations are kept, and other formats become PNG to avoid losses: GIF has 256
-        colours, WebP halves the resolution of colour, AVIF and JPEG XL are written with 8 bits, HEIC is not written,
-        BMP has no alpha.
+        png, jpeg, webp, tiff, bmp, gif, avif, jxl, jp2, pnm, tga, ico, zarr (OME-Zarr) or dzi (Deep Zoom). Unless
+        given, the output's suffix decides; then PNG, JPEG, TIFF, Zarr and animations are kept, and other formats become
+        PNG to avoid losses: GIF has 256 colours, WebP halves the resolution of colour, AVIF and JPEG XL are written
+        with 8 bits, HEIC is not written, BMP has no alpha.
     quality
         1 to 100, of JPEG, WebP, JPEG XL (100 is lossless in both) and AVIF; 95 unless given.
     bit_depth
@@ -132,6 +139,15 @@ def run_upscale(
     no_metadata
         Drop EXIF, XMP, IPTC, comments, resolution and profile; the colours are converted to sRGB so that they look the
         same.
+    compression
+        Of tiles: deflate, zstd, jpeg or none. Unless given, deflate, and jpeg in Deep Zoom.
+    pyramid
+        Store reduced levels in TIFF files too; OME-Zarr and Deep Zoom always have them.
+    resume
+        Go on with a picture that was interrupted.
+    cluster
+        Make pictures on a Dask cluster: the address of its scheduler, such as tcp://host:8786, or local:4 for four
+        workers on this machine.
     skip_existing
         Skip pictures whose result exists, so that a second run finishes a folder.
     overwrite
@@ -165,6 +181,7 @@ def run_upscale(
         left_out = _left_out(names, recursive, naming)
         prepare_computing(threads)
 
+        from srno.gigapixel.prepare import LargeSettings
         from srno.upscaling.steps import BatchSettings
 
         upscaler = flags if encoder is None else flags.with_encoder(import_encoder(encoder))
@@ -176,10 +193,24 @@ def run_upscale(
             quality=quality,
             metadata=not no_metadata,
             frames=frames,
+            large=LargeSettings(compression=compression, pyramid=pyramid, resume=resume, overwrite=overwrite),
         )
-        failed = _run_batch(batch, settings, verbose, as_json, left_out)
+        with _workers(settings, cluster) as settings:
+            failed = _run_batch(batch, settings, verbose, as_json, left_out)
     if failed:
         sys.exit(EXIT_SOME_FAILED)
+
+
+@contextmanager
+def _workers(settings: "BatchSettings", address: str | None) -> "Generator[BatchSettings]":
+    """The settings with the cluster at an address, if one is given."""
+    if address is None:
+        yield settings
+        return
+    from srno.gigapixel.cluster import open_cluster
+
+    with open_cluster(address) as cluster:
+        yield replace(settings, large=replace(settings.large, cluster=cluster))
 
 
 def _plan(

@@ -96,17 +96,22 @@ class Passes:
         self.applied = len(self.layers) if self.kept else 0
 
 
+def sum_moments(layer: GalerkinLayer, passes: Passes, advance: Advance) -> tuple[Moments, int]:
+    """Sum a layer's moments over the points of one pass, in float64: their number has no limit. Return both."""
+    key_value, sums, n = KeyValue(layer), None, 0
+    for chunk, z in passes:
+        moments = key_value.moments(z, passes.workspace).double()
+        sums = moments if sums is None else sums + moments
+        n += z.shape[0]
+        advance(chunk.points)
+    assert sums is not None
+    return sums, n
+
+
 def integrate(layers: Iterable[GalerkinLayer], passes: Passes, advance: Advance) -> Integrals:
     """Compute the integrals layer by layer and add the layers to the passes."""
     for layer in layers:
-        key_value, sums, n = KeyValue(layer), None, 0
-        for chunk, z in passes:
-            moments = key_value.moments(z, passes.workspace)
-            sums = moments if sums is None else sums + moments
-            n += z.shape[0]
-            advance(chunk.points)
-        assert sums is not None
-        passes.layers.append(layer_map(layer, sums, n))
+        passes.layers.append(layer_map(layer, *sum_moments(layer, passes, advance)))
     return tuple(passes.layers)
 
 

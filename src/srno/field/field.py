@@ -11,10 +11,11 @@ from torch import Tensor
 
 from srno.errors import SRNOError
 from srno.field.encode import encode
-from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points
+from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points, sum_moments
 from srno.field.plan import SMALLEST_TILE, Plan, encoder_tile, plan_render
 from srno.machine import default_budget, out_of_memory, parse_memory
 from srno.once import Once
+from srno.operator.fused import Moments
 from srno.operator.model import Model
 from srno.operator.sampling import GridDecoder, Sampling, whole_picture, window
 from srno.progress import Progress
@@ -103,6 +104,29 @@ class Field:
         """Return the layers with the integrals of the whole picture at the scale of `size` (height, width)."""
         return self._integrate(whole_picture(self.size, _pair(size)), integral, cell_clip)
 
+    @torch.no_grad()
+    def moments(
+        self, size: tuple[int, int], layers: Integrals, *, region: Region, cell_clip: bool = True
+    ) -> tuple[Moments, int]:
+        """Sum the moments of the layer after `layers` over a region of `size` pixels; return them and the points.
+
+        The sums of the parts of a picture add up to the integral of the whole.
+        """
+        sampling, layer = self._sampling(size, region), self.model.kernel_layers()[len(layers)]
+
+        def attempt(plan: Plan) -> tuple[Moments, int]:
+            grid = self._grid(sampling, cell_clip)
+            passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), self.features, keep=False)
+            passes.layers.extend(layers)
+            return sum_moments(layer, passes, lambda _: None)
+
+        return _retry_in_smaller_pieces(self._plan(sampling), attempt)
+
+    @torch.no_grad()
+    def lift_points(self, coords: Tensor, cell: Tensor) -> Tensor:
+        """z_0 (n, d_z) at coords (1, n, 2) in [-1, 1] as (y, x), for a cell (1, 2)."""
+        return self.model.lift_points(self._batched_features(), coords, cell)[0]
+
     def __call__(self, coords: Tensor, cell: Tensor, *, integral: Integral = "auto") -> Tensor:
         """RGB (..., 3) at coords (..., 2) in [-1, 1] as (y, x), differentiable with respect to them.
 
@@ -181,8 +205,7 @@ class Field:
 
     def _integrate_points(self, whole: Sampling, points: int, clip: bool) -> Integrals:
         rows, columns = low_discrepancy(points, whole.size, self.image.device)
-        cell = whole.cell(clip=clip, device=self.image.device)
-        z = self.model.lift_points(self._batched_features(), whole.points(rows, columns), cell)[0]
+        z = self.lift_points(whole.points(rows, columns), whole.cell(clip=clip, device=self.image.device))
         return integrate_points(self.model.kernel_layers(), z, self._plan(whole).chunk)
 
 

@@ -1,8 +1,14 @@
 """Transparency: fill in the colours under it, or blend it over white."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from srno.imaging.picture import Floats, Samples
+
+_CELL_LEVELS = 6
+CELL = 1 << _CELL_LEVELS
+"""Pixels along a side of a cell of `CoarseColours`."""
 
 
 def bleed(colour: Samples, alpha: Samples) -> Samples:
@@ -14,10 +20,44 @@ def bleed(colour: Samples, alpha: Samples) -> Samples:
     hidden = alpha == 0
     if not hidden.any() or hidden.all():
         return colour
-    weight = alpha.astype(np.float32)[..., None] / np.float32(np.iinfo(alpha.dtype).max)
-    spread = _spread(colour.astype(np.float32), weight)
+    spread = _spread(colour.astype(np.float32), _weight(alpha))
     spread += 0.5
     return np.where(hidden[..., None], spread.astype(colour.dtype), colour)
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseColours:
+    """Colours under transparency in cells of CELL pixels: what windows of a picture need to be filled as a whole is."""
+
+    filled: Floats
+    """(rows, columns, c) means of the visible pixels of each cell; cells without any take those around them."""
+
+    def bleed(self, colour: Samples, alpha: Samples, first: tuple[int, int]) -> Samples:
+        """Apply `bleed` to a window that begins at the cell `first` (row, column).
+
+        Within two cells of the window's edges, unless they are edges of the picture, the result is not exact.
+        """
+        rows, columns = (-(-n // CELL) for n in alpha.shape)
+        cells = self.filled[first[0] : first[0] + rows, first[1] : first[1] + columns]
+        hidden = alpha == 0
+        if not hidden.any():
+            return colour
+        spread = _spread(colour.astype(np.float32), _weight(alpha), cells, _CELL_LEVELS)
+        spread += 0.5
+        return np.where(hidden[..., None], spread.astype(colour.dtype), colour)
+
+
+def cell_means(colour: Samples, alpha: Samples) -> tuple[Floats, Floats]:
+    """Means (rows, columns, c) and weights (rows, columns, 1) of a window's cells; it begins at the edge of a cell."""
+    mean, weight = colour.astype(np.float32), _weight(alpha)
+    for _ in range(_CELL_LEVELS):
+        mean, weight = _step(mean, weight)
+    return mean, weight
+
+
+def coarse_colours(mean: Floats, weight: Floats) -> CoarseColours:
+    """Fill the empty ones among all cells of a picture, of which some are not empty."""
+    return CoarseColours(np.where(weight == 0, _spread(mean, weight), mean))
 
 
 def flatten(colour: Samples, alpha: Samples) -> Samples:
@@ -35,14 +75,27 @@ def unpremultiply(colour: Samples, alpha: Samples) -> Samples:
     return np.minimum((colour * np.uint32(top) + opaque // 2) // opaque, top).astype(colour.dtype)
 
 
-def _spread(colour: Floats, weight: Floats) -> Floats:
-    """Average colour (h, w, c) over cells by weight (h, w, 1); cells of zero weight use larger ones."""
-    total = _halve(weight)
-    mean = np.divide(_halve(colour * weight), np.maximum(total, np.float32(1e-30)))
-    empty = total == 0
-    if empty.any():
-        mean = np.where(empty, _spread(mean, np.minimum(total, 1)), mean)
+def _weight(alpha: Samples) -> Floats:
+    return alpha.astype(np.float32)[..., None] / np.float32(np.iinfo(alpha.dtype).max)
+
+
+def _spread(colour: Floats, weight: Floats, cells: Floats | None = None, levels: int = 0) -> Floats:
+    """Average colour (h, w, c) over cells by weight (h, w, 1); cells of zero weight use larger ones.
+
+    If `cells` are given, they are the averages after so many levels.
+    """
+    mean, total = _step(colour, weight)
+    if levels == 1 and cells is not None:
+        mean = cells
+    elif (total == 0).any():
+        mean = np.where(total == 0, _spread(mean, total, cells, levels - 1), mean)
     return _double(mean)[: colour.shape[0], : colour.shape[1]]
+
+
+def _step(colour: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Means and weights of cells of twice the side."""
+    total = _halve(weight)
+    return np.divide(_halve(colour * weight), np.maximum(total, np.float32(1e-30))), np.minimum(total, 1)
 
 
 def _halve(values: Floats) -> Floats:

@@ -1,10 +1,9 @@
 """EXIF: kept bit for bit, except entries that become wrong when a picture is rotated upright and resized."""
 
-import io
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from srno.imaging import ifd
 
@@ -56,14 +55,14 @@ def from_block(block: bytes | None) -> Facts:
     return _facts(b"" if block is None else block.removeprefix(EXIF_PREFIX), _wanted_in_block, pin=True)
 
 
-def from_tiff(data: bytes, page: int | None = None) -> Facts:
+def from_tiff(data: bytes | BinaryIO, page: int | None = None) -> Facts:
     """Read the EXIF entries of a whole TIFF file, from the directory at the offset `page` or else the first."""
     return _facts(data, _wanted_in_tiff, pin=False, page=page)
 
 
-def tiff_layout(data: bytes, page: int | None = None) -> TiffLayout:
+def tiff_layout(data: bytes | BinaryIO, page: int | None = None) -> TiffLayout:
     """Read the layout from a directory of a TIFF file, by default the first; missing entries are 1."""
-    stream = io.BytesIO(data)
+    stream = ifd.as_stream(data)
     header = ifd.read_header(stream)
     if header is None:
         return TiffLayout(1, 1, 1, 1)
@@ -86,8 +85,8 @@ def _wanted_in_tiff(parent: int, tag: int) -> bool:
     return _wanted_in_block(parent, tag)
 
 
-def _facts(data: bytes, wanted: Callable[[int, int], bool], *, pin: bool, page: int | None = None) -> Facts:
-    stream = io.BytesIO(data)
+def _facts(data: bytes | BinaryIO, wanted: Callable[[int, int], bool], *, pin: bool, page: int | None = None) -> Facts:
+    stream = ifd.as_stream(data)
     header = ifd.read_header(stream)
     if header is None:
         return Facts()

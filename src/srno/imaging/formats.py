@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from srno.errors import SRNOError, require
 
 Format: TypeAlias = Literal[
-    "PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF", "JXL", "JP2", "PNM", "TGA", "ICO", "HEIF"
+    "PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF", "JXL", "JP2", "PNM", "TGA", "ICO", "HEIF", "ZARR", "DZI"
 ]
 SequenceKind: TypeAlias = Literal["animation", "pages"]
 
@@ -80,6 +80,20 @@ CAPABILITIES: Mapping[Format, Capability] = MappingProxyType(
     }
 )  # fmt: skip
 """Formats that are read and written."""
+
+LARGE_CAPABILITIES: Mapping[Format, Capability] = MappingProxyType(
+    {
+        "ZARR": Capability(suffixes=(".zarr",), bits=(8, 16), exif=False, xmp=False, max_side=2**31 - 1),
+        "DZI": Capability(suffixes=(".dzi",), exif=False, xmp=False, lossless=False, max_side=2**31 - 1),
+    }
+)
+"""Formats of many files, which are only written tile by tile."""
+
+
+def capability_of(name: Format) -> Capability:
+    """What a format that is written can store."""
+    return CAPABILITIES.get(name) or LARGE_CAPABILITIES[name]
+
 
 READ_SUFFIXES: Mapping[str, Format] = MappingProxyType(
     {
@@ -191,7 +205,7 @@ def _is_tga(data: bytes) -> bool:
 
 def _excess(name: Format, width: int, height: int, channels: int, bits: int) -> str | None:
     """Describe the limit that a picture exceeds; None if it fits."""
-    capability = CAPABILITIES[name]
+    capability = capability_of(name)
     if max(width, height) > capability.max_side:
         return f"{capability.max_side:,} pixels per side"
     if capability.max_pixels is not None and width * height > capability.max_pixels:

@@ -19,6 +19,7 @@ from srno.imaging.png import frames_of
 from srno.imaging.pnm import read_pnm_header
 from srno.imaging.raw import raw_name
 from srno.imaging.tiff import page_offsets
+from srno.imaging.zarr_source import ZarrPicture, is_zarr
 
 _HEADER_BYTES = 1 << 16
 """Enough to detect the format, and the number of frames of an animated PNG even after a large profile."""
@@ -45,6 +46,9 @@ class Head:
 def read_head(source: Path | bytes) -> Head | None:
     """Read the header of a file; None if it is unreadable. `read` raises an error that gives the reason."""
     try:
+        if isinstance(source, Path) and is_zarr(source):
+            height, width, _ = ZarrPicture(source).shape
+            return Head("ZARR", (width, height))
         with BytesIO(source) if isinstance(source, bytes) else source.open("rb") as stream:
             if raw_name(stream, "" if isinstance(source, bytes) else source.suffix) is not None:
                 return None

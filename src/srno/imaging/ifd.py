@@ -3,6 +3,7 @@
 Values are not interpreted, only moved, so the camera's entries are kept bit for bit.
 """
 
+import io
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -59,6 +60,11 @@ class Layout:
         """Everything before the pointer to the first directory."""
         mark = b"II" if self.order == "<" else b"MM"
         return mark + struct.pack(self.order + ("HHH" if self.big else "H"), *((43, 8, 0) if self.big else (42,)))
+
+
+def as_stream(data: bytes | BinaryIO) -> BinaryIO:
+    """Bytes as a stream; a stream as it is."""
+    return io.BytesIO(data) if isinstance(data, bytes) else data
 
 
 def read_header(stream: BinaryIO) -> tuple[Layout, int] | None:

@@ -14,7 +14,7 @@ _MIN_TILED_PIXELS = 1 << 24
 _MAX_CLASSIC_BYTES = 2**32 - 2**25
 """Bytes of samples above which 4-byte offsets may not suffice; incompressible data grows a little."""
 _MAX_DESCRIPTION_BYTES = 1 << 24
-_NEW_SUBFILE, _XMP, _IPTC, _PHOTOSHOP = 254, 700, 33723, 34377
+_NEW_SUBFILE, _TILE_WIDTH, _XMP, _IPTC, _PHOTOSHOP = 254, 322, 700, 33723, 34377
 _REDUCED_OR_MASK = 1 | 4
 _BYTE, _UNDEFINED = 1, 7
 
@@ -33,9 +33,9 @@ def page_offsets(stream: BinaryIO) -> dict[int, int]:
     return {number: at for number, at in offsets.items() if number == 0 or _is_page(stream, header[0], at)}
 
 
-def descriptions_of(data: bytes, page: int | None = None) -> tuple[bytes | None, bytes | None]:
+def descriptions_of(data: bytes | BinaryIO, page: int | None = None) -> tuple[bytes | None, bytes | None]:
     """Return the XMP packet and the IPTC data of a directory, by default the first."""
-    stream = io.BytesIO(data)
+    stream = ifd.as_stream(data)
     header = ifd.read_header(stream)
     if header is None:
         return None, None
@@ -46,6 +46,14 @@ def descriptions_of(data: bytes, page: int | None = None) -> tuple[bytes | None,
     )
     values = {tag: item.value for tag, item in found.items() if isinstance(item, ifd.Entry)}
     return values.get(_XMP), iptc.clean(values.get(_IPTC, b"")) or iptc.from_photoshop(values.get(_PHOTOSHOP, b""))
+
+
+def is_tiled(stream: BinaryIO) -> bool:
+    """Whether the first directory of a TIFF file stores tiles."""
+    header = ifd.read_header(stream)
+    return header is not None and bool(
+        ifd.read_directory(stream, *header, lambda _, tag: tag == _TILE_WIDTH, byte_budget=16)
+    )
 
 
 def write_tiff(picture: Picture, stream: BinaryIO, *, big: bool) -> None:
@@ -109,7 +117,7 @@ def _add_exif(stream: BinaryIO, blocks: list[bytes | None]) -> None:
             ifd.link(stream, layout, offset, following)
             following = offset
         else:
-            following = _append_directory(stream, layout, offset, _entries(block), following)
+            following = _append_directory(stream, layout, offset, exif_entries(block), following)
     stream.seek(len(layout.header))
     stream.write(layout.pointer.pack(following))
 
@@ -124,7 +132,7 @@ def _append_directory(stream: BinaryIO, layout: ifd.Layout, offset: int, exif: i
     return at
 
 
-def _entries(block: bytes) -> ifd.Directory:
+def exif_entries(block: bytes) -> ifd.Directory:
     stream = io.BytesIO(block)
     header = ifd.read_header(stream)
     assert header is not None

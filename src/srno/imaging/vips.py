@@ -40,25 +40,25 @@ def decode_vips(data: bytes, kind: Format, max_pixels: int, page: tuple[int, int
     number, offset = page or (None, None)
     check_claimed_size(*claimed_size(data, kind, offset), max_pixels)
     if kind == "TIFF":
-        _check_colour_space(exif.tiff_layout(data, offset))
+        check_colour_space(exif.tiff_layout(data, offset))
     # For JPEG "error" would refuse files that every viewer shows; for TIFF "truncated" detects nothing.
     options = {"access": "sequential", "fail_on": "error" if kind == "TIFF" else "truncated"}
     image: Any = pyvips.Operation.call(_LOADERS[kind], data, **options, **({"page": number} if number else {}))
     check_claimed_size(image.width, image.height, max_pixels)
-    _check_samples(image)
+    check_samples(image)
     samples = image.numpy().reshape(image.height, image.width, image.bands)
-    icc = png.profile_of(data) if kind == "PNG" else _field(image, "icc-profile-data")
+    icc = png.profile_of(data) if kind == "PNG" else field_of(image, "icc-profile-data")
     if kind == "AVIF" and samples.dtype == np.uint16:
-        bits = _field(image, "bits-per-sample")
+        bits = field_of(image, "bits-per-sample")
         samples = scale_to_16_bits(samples >> (16 - bits), bits)  # libvips shifts 10 and 12 bits left to 16
-    colour, alpha = _split(samples, image.interpretation)
+    colour, alpha = split_bands(samples, image.interpretation)
     notes = ()
     if image.interpretation == "cmyk":
         colour, icc, notes = cmyk_to_srgb(colour, icc), srgb(), ("CMYK converted to sRGB",)
-    elif not CAPABILITIES[kind].gray or kind == "AVIF" or _field(image, "palette"):
+    elif not CAPABILITIES[kind].gray or kind == "AVIF" or field_of(image, "palette"):
         colour = collapse_gray(colour, icc)
     colour, icc = match_profile(colour, icc)
-    picture = Picture(colour=colour, alpha=alpha, icc=icc, dpi=_dpi(image), format=kind, notes=notes)
+    picture = Picture(colour=colour, alpha=alpha, icc=icc, dpi=dpi_of(image), format=kind, notes=notes)
     return _described(picture, data, kind, image, offset)
 
 
@@ -80,7 +80,7 @@ def _described(picture: Picture, data: bytes, kind: Format, image: Any, offset: 
         xmp, iptc = descriptions_of(data, offset)
         picture = replace(described(picture, Blocks(xmp=xmp, iptc=iptc)), exif=facts.block)
         return upright(picture, facts.orientation)
-    block = (png.exif_of(data) if kind == "PNG" else None) or _field(image, "exif-data")
+    block = (png.exif_of(data) if kind == "PNG" else None) or field_of(image, "exif-data")
     picture = described(picture, _blocks(data, kind, image, block))
     if kind == "JPEG" and jpeg.has_extended_xmp(data):
         picture = replace(picture, notes=(*picture.notes, "the part of XMP in further segments is left out"))
@@ -93,17 +93,17 @@ def _blocks(data: bytes, kind: Format, image: Any, block: bytes | None) -> Block
         return Blocks(exif=block, xmp=png.xmp_of(data), iptc=png.iptc_of(data), texts=png.texts_of(data))
     if kind == "JPEG":
         return Blocks(exif=block, xmp=jpeg.xmp_of(data), iptc=jpeg.iptc_of(data), comments=jpeg.comments_of(data))
-    return Blocks(exif=block, xmp=_field(image, "xmp-data"))
+    return Blocks(exif=block, xmp=field_of(image, "xmp-data"))
 
 
-def _check_colour_space(layout: exif.TiffLayout) -> None:
+def check_colour_space(layout: exif.TiffLayout) -> None:
     """Refuse colour spaces that libvips would read as RGB or report as damage."""
     what = {6: "YCbCr", 8: "CIELAB", 9: "CIELAB", 10: "CIELAB"}.get(layout.photometric)
     if what is not None and not (what == "YCbCr" and layout.compression in _TIFF_JPEG_CODES):
         raise SRNOError(f"colours in {what} are not supported; convert the picture to gray, RGB or CMYK first")
 
 
-def _check_samples(image: Any) -> None:
+def check_samples(image: Any) -> None:
     if image.format not in ("uchar", "ushort"):
         raise SRNOError(f"samples of type {image.format} are not supported; convert them to 8 or 16 bits first")
     colours = {"b-w": 1, "grey16": 1, "srgb": 3, "rgb16": 3, "cmyk": 4}.get(image.interpretation)
@@ -112,7 +112,7 @@ def _check_samples(image: Any) -> None:
         raise SRNOError(f"{what} are not supported; convert the picture to gray, RGB or CMYK first")
 
 
-def _split(samples: Samples, interpretation: str) -> tuple[Samples, Samples | None]:
+def split_bands(samples: Samples, interpretation: str) -> tuple[Samples, Samples | None]:
     """Split samples (h, w, channels) into colour (h, w, 1|3|4) and alpha (h, w)."""
     colours = 4 if interpretation == "cmyk" else (1 if samples.shape[2] < 3 else 3)
     return samples[..., :colours], samples[..., colours] if samples.shape[2] > colours else None
@@ -122,12 +122,12 @@ def upright(picture: Picture, orientation: int) -> Picture:
     """Rotate and mirror a picture according to the EXIF orientation 1 … 8."""
     if orientation == 1:
         return picture
-    alpha = None if picture.alpha is None else _rotate(picture.alpha, orientation)
+    alpha = None if picture.alpha is None else rotate(picture.alpha, orientation)
     dpi = picture.dpi[::-1] if picture.dpi and orientation >= 5 else picture.dpi
-    return replace(picture, colour=_rotate(picture.colour, orientation), alpha=alpha, dpi=dpi)
+    return replace(picture, colour=rotate(picture.colour, orientation), alpha=alpha, dpi=dpi)
 
 
-def _rotate(samples: Samples, orientation: int) -> Samples:
+def rotate(samples: Samples, orientation: int) -> Samples:
     """2 mirrored, 3 upside down, 4 both; 5 … 8 the same after swapping rows and columns."""
     if orientation >= 5:
         samples = samples.swapaxes(0, 1)
@@ -135,11 +135,11 @@ def _rotate(samples: Samples, orientation: int) -> Samples:
     return np.ascontiguousarray(samples[:: -1 if flipped else 1, :: -1 if mirrored else 1])
 
 
-def _field(image: Any, name: str) -> Any:
+def field_of(image: Any, name: str) -> Any:
     return image.get(name) if image.get_typeof(name) else None
 
 
-def _dpi(image: Any) -> tuple[float, float] | None:
+def dpi_of(image: Any) -> tuple[float, float] | None:
     """Return the resolution of the file; libvips reports 1 per millimetre or 72 per inch if there is none."""
     dpi = (image.xres * 25.4, image.yres * 25.4)
     unknown = image.xres == image.yres == 1 or all(abs(value - 72) < 0.1 for value in dpi)

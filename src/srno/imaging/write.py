@@ -15,7 +15,7 @@ from srno.errors import SRNOError
 from srno.files import replacing
 from srno.imaging.alpha import flatten
 from srno.imaging.exif import EXIF_PREFIX
-from srno.imaging.formats import CAPABILITIES, Capability, Format, check_codec, check_limits
+from srno.imaging.formats import CAPABILITIES, Capability, Format, capability_of, check_codec, check_limits
 from srno.imaging.icc import to_srgb
 from srno.imaging.ico import write_ico
 from srno.imaging.jpeg import MAX_COMMENT_BYTES, MAX_IPTC_BYTES, MAX_XMP_BYTES, add_segments
@@ -112,7 +112,7 @@ def adapt(picture: Picture, target: Format, *, metadata: bool) -> tuple[Picture,
 
     If the profile is dropped, the colours are converted to sRGB, so that they look the same.
     """
-    capability = CAPABILITIES[target]
+    capability = capability_of(target)
     notes: list[str] = []
     if not metadata:
         picture = replace(picture, exif=None, xmp=None, iptc=None, comments=(), texts=(), dpi=None)

@@ -28,6 +28,10 @@ class Moments:
     def __add__(self, other: "Moments") -> "Moments":
         return Moments(self.kv + other.kv, self.k + other.k, self.v + other.v)
 
+    def double(self) -> "Moments":
+        """The same sums in float64."""
+        return Moments(self.kv.double(), self.k.double(), self.v.double())
+
 
 def centred_key_value(layer: GalerkinLayer) -> tuple[Tensor, Tensor]:
     """Weight (2·d_z, d_z) and bias (2·d_z) of k and v with each head's mean subtracted."""

@@ -1,40 +1,72 @@
 """Process the pictures of a batch in order; a picture that fails does not stop the others."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+from srno.errors import SRNOError
 from srno.upscaling.claims import ResultClaims, open_claims
 from srno.upscaling.jobs import BatchPlan, Job
+from srno.upscaling.large import is_large
 from srno.upscaling.outcome import Outcome, skipped
 from srno.upscaling.overlap import overlapped
-from srno.upscaling.steps import BatchProgress, BatchSettings, Loaded, attempt, enlarge, finish, load
+from srno.upscaling.spread import spread
+from srno.upscaling.steps import BatchProgress, BatchSettings, Loading, attempt, compute, load, process
 
 LARGEST_OVERLAP_PIXELS = 16_000_000
 """Larger pictures are read and written alone: they would take memory and, after Ctrl-C, seconds to finish."""
 
 
 def run(plan: BatchPlan, settings: BatchSettings, progress: BatchProgress) -> Iterator[Outcome]:
-    """Process the jobs of a batch and yield the outcome of each, in order."""
+    """Process the jobs of a batch and yield the outcome of each: in order, but for those that a cluster does."""
     for job in plan.skipped:
         outcome = skipped(job, "it exists already")
         progress.end(job, outcome)
         yield outcome
     with open_claims() as claims:
-
-        def load_claimed(job: Job) -> Loaded | Outcome:
-            return attempt(job, lambda: _claim(job, claims) or load(job, settings))
-
-        def work(job: Job, loaded: Loaded | Outcome) -> Callable[[], Outcome]:
-            if isinstance(loaded, Outcome):
-                return lambda: loaded
-            enlarged = attempt(job, lambda: enlarge(job, loaded, settings, progress))
-            if isinstance(enlarged, Outcome):
-                return lambda: enlarged
-            return lambda: attempt(job, lambda: finish(job, loaded, enlarged, settings))
-
-        for job, outcome in overlapped(plan.jobs, load_claimed, work, _is_small):
+        remote = [job for job in plan.jobs if _is_remote(job, settings)]
+        here = [job for job in plan.jobs if job not in remote]
+        for job, outcome in (*_run_on_cluster(remote, settings, claims), *_run_here(here, settings, progress, claims)):
             claims.release(job.output)
             progress.end(job, outcome)
             yield outcome
+
+
+def _run_here(
+    jobs: list[Job], settings: BatchSettings, progress: BatchProgress, claims: ResultClaims
+) -> Iterator[tuple[Job, Outcome]]:
+    def load_claimed(job: Job) -> Loading:
+        return attempt(job, lambda: _claim(job, claims) or load(job, settings))
+
+    def work(job: Job, loaded: Loading) -> Callable[[], Outcome]:
+        return compute(job, loaded, settings, progress)
+
+    yield from overlapped(jobs, load_claimed, work, _is_small)
+
+
+def _run_on_cluster(jobs: list[Job], settings: BatchSettings, claims: ResultClaims) -> Iterator[tuple[Job, Outcome]]:
+    """Spread whole pictures over the workers."""
+    cluster, free = settings.large.cluster, list[Job]()
+    if cluster is None or not jobs:
+        return
+    for job in jobs:
+        outcome = attempt(job, lambda job=job: _claim(job, claims))
+        if outcome is None:
+            free.append(job)
+        else:
+            yield job, outcome
+    on_a_worker = replace(settings, large=replace(settings.large, cluster=None))
+    for job, outcome in spread(free, process, on_a_worker, cluster):
+        yield job, replace(outcome, input=job.source.name, output=outcome.output and str(job.output))
+
+
+def _is_remote(job: Job, settings: BatchSettings) -> bool:
+    """Whether a worker does a job as a whole: from file to file, and not so large that it is cut."""
+    if settings.large.cluster is None or job.source.path is None or job.output is None:
+        return False
+    try:
+        return not is_large(job, settings.upscaler, settings.large)
+    except SRNOError:  # reported when its turn comes
+        return False
 
 
 def _claim(job: Job, claims: ResultClaims) -> Outcome | None:

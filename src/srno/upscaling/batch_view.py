@@ -6,7 +6,9 @@ from typing import Self
 
 from rich.progress import TaskID
 
+from srno.gigapixel.passes import Status as Passing
 from srno.upscaling.jobs import BatchPlan, Job
+from srno.upscaling.large import Lines
 from srno.upscaling.outcome import Outcome
 from srno.upscaling.sizes import Size, Target
 from srno.view import View
@@ -28,6 +30,7 @@ class BatchView:
         self.job: Job | None = None
         """The picture that is being computed."""
         self.title = ""
+        self.lines = Lines(self.print)
         self.counts = Counter[str]()
         self.overall: TaskID | None = None
         self.current: TaskID | None = None
@@ -63,6 +66,15 @@ class BatchView:
             self.view.update(self.current, share, text=self.title + (", writing" if share >= 1 else ""))
         if self.overall is not None and self.job is not None:
             self.view.update(self.overall, self.done + share * _pixels(self.job))
+
+    def stage(self, status: Passing) -> None:
+        """Show the pass and the tile of a picture that is made tile by tile."""
+        if self.current is not None:
+            self.view.update(self.current, status.share, text=f"{self.title}, {status}")
+        if self.overall is not None and self.job is not None:
+            self.view.update(self.overall, self.done + status.share * _pixels(self.job))
+        if self.verbose and not self.view.live:
+            self.lines(status)
 
     def end(self, job: Job, outcome: Outcome) -> None:
         """Show that a picture is written, skipped or failed."""

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from srno.errors import SRNOError
-from srno.imaging.formats import CAPABILITIES, READ_SUFFIXES, Format, check_codec
+from srno.imaging.formats import CAPABILITIES, LARGE_CAPABILITIES, READ_SUFFIXES, Capability, Format, check_codec
+from srno.imaging.zarr_source import is_zarr
 from srno.upscaling.sizes import Target
 from srno.upscaling.sources import Source
 
 BESIDE_SOURCE_TEMPLATE = "{stem}_{scale}x.{ext}"
 """Names of results beside their sources."""
 IN_FOLDER_TEMPLATE = "{stem}.{ext}"
-KEPT_FORMATS: frozenset[Format] = frozenset({"PNG", "JPEG", "TIFF"})
+KEPT_FORMATS: frozenset[Format] = frozenset({"PNG", "JPEG", "TIFF", "ZARR"})
 """Formats that a result keeps unless one is given. The others become PNG: GIF has 256 colours, WebP halves the
 resolution of colour, AVIF and JPEG XL are written with 8 bits only, HEIC is not written, and BMP has no alpha."""
 KEPT_ANIMATIONS: frozenset[Format] = KEPT_FORMATS.union(("GIF", "WEBP"))
@@ -25,7 +26,8 @@ TEMPLATE_FIELDS = {"stem": r".+", "scale": r"[\d.]+(?:x[\d.]+)?", "width": r"\d+
 Frames: TypeAlias = Literal["all", "first"]
 """Frames of animations and pages to enlarge."""
 
-_BY_SUFFIX: dict[str, Format] = {suffix: name for name, known in CAPABILITIES.items() for suffix in known.suffixes}
+_WRITTEN: dict[Format, Capability] = {**CAPABILITIES, **LARGE_CAPABILITIES}
+_BY_SUFFIX: dict[str, Format] = {suffix: name for name, known in _WRITTEN.items() for suffix in known.suffixes}
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Naming:
         if fixed is not None:
             return fixed
         kept = KEPT_ANIMATIONS if frames > 1 and self.frames == "all" else KEPT_FORMATS
-        return kind if kind in kept and (self.bits or 8) in CAPABILITIES[kind].bits else "PNG"
+        return kind if kind in kept and (self.bits or 8) in _WRITTEN[kind].bits else "PNG"
 
     def output(self, source: Source, kind: Format, target: Target, frames: int = 1) -> Path | None:
         """The file for the result of one source of format `kind` with so many frames; None is standard output."""
@@ -93,21 +95,22 @@ def parse_output(text: str | None, format_name: str | None, bits: int | None, in
     if "{" in text:
         return _template(text, kind, bits)
     suffix = path.suffix.lower()
-    if path.is_dir() or text.endswith(("/", "\\")) or not re.fullmatch(r"\.[a-z]\w{1,4}", suffix):
+    folder = path.is_dir() and suffix not in LARGE_CAPABILITIES["ZARR"].suffixes
+    if folder or text.endswith(("/", "\\")) or not re.fullmatch(r"\.[a-z]\w{1,4}", suffix):
         return Naming(path, IN_FOLDER_TEMPLATE, kind, bits)
     _check_suffix(text, suffix, kind)
-    if len(inputs) > 1 or Path(inputs[0]).is_dir():
+    if len(inputs) > 1 or (Path(inputs[0]).is_dir() and not is_zarr(Path(inputs[0]))):
         raise SRNOError(f"--output {text}: several pictures cannot become one file; give a folder such as {path.stem}/")
     return Naming(path.parent, path.name.replace("}", "}}"), kind, bits)
 
 
 def parse_format(name: str) -> Format:
     """png, jpg, tiff … → PNG, JPEG, TIFF …"""
-    for known, capability in CAPABILITIES.items():
+    for known, capability in _WRITTEN.items():
         if name.lower() == known.lower() or f".{name.lower().lstrip('.')}" in capability.suffixes:
             check_codec(known)
             return known
-    raise SRNOError(f"--format {name!r}: choose {', '.join(known.lower() for known in CAPABILITIES)}")
+    raise SRNOError(f"--format {name!r}: choose {', '.join(known.lower() for known in _WRITTEN)}")
 
 
 def _template(text: str, kind: Format | None, bits: int | None) -> Naming:
@@ -140,5 +143,5 @@ def _check_suffix(text: str, suffix: str, kind: Format | None) -> None:
 def _extension(source: Source, kind: Format, written: Format) -> str:
     """The source's suffix if the format is kept, so that Photo.JPEG stays .JPEG; otherwise the format's."""
     own = source.relative.suffix
-    suffixes = CAPABILITIES[written].suffixes
+    suffixes = _WRITTEN[written].suffixes
     return (own if written == kind and own.lower() in suffixes else suffixes[0]).removeprefix(".")

@@ -3,15 +3,14 @@
 from pathlib import Path
 
 from srno.errors import SRNOError
+from srno.gigapixel.passes import Status as Passing
 from srno.progress import Progress
 from srno.upscaling.batch import run
-from srno.upscaling.jobs import Existing, Job, plan_batch
+from srno.upscaling.jobs import Existing, plan_batch
 from srno.upscaling.naming import parse_output
-from srno.upscaling.outcome import Outcome
 from srno.upscaling.room import check_outputs
-from srno.upscaling.sizes import Target
 from srno.upscaling.sources import Source
-from srno.upscaling.steps import BatchSettings
+from srno.upscaling.steps import BatchSettings, NoProgress
 
 
 def upscale_file(
@@ -34,18 +33,15 @@ def upscale_file(
     return Path(outcome.output)
 
 
-class _Shares:
+class _Shares(NoProgress):
     """Passes the progress of one picture on."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress
 
-    def begin(self, job: Job, target: Target) -> None:
-        pass
-
     def advance(self, share: float) -> None:
         if self.progress is not None:
             self.progress(share)
 
-    def end(self, job: Job, outcome: Outcome) -> None:
-        pass
+    def stage(self, status: Passing) -> None:
+        self.advance(status.share)

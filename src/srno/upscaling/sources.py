@@ -10,6 +10,7 @@ from pathlib import Path
 
 from srno.errors import SRNOError
 from srno.imaging.formats import EXTRAS, READ_SUFFIXES
+from srno.imaging.zarr_source import is_zarr
 
 STDIN = "-"
 MAX_LISTED_SUFFIXES = 6
@@ -57,7 +58,7 @@ def report_left_out(inputs: Iterable[str], *, recursive: bool = False, excluded:
     left_out: set[Path] = set()
     for text in inputs:
         path = Path(text)
-        if path.is_dir():
+        if path.is_dir() and not is_zarr(path):
             left_out |= {file for file in _files(path, recursive, excluded) if not _is_picture(file.name)}
         elif glob.has_magic(text) and not path.exists() and text != STDIN:
             root = _fixed_part(path)
@@ -76,7 +77,7 @@ def _expand(text: str, recursive: bool, excluded: Path | None) -> Iterator[Sourc
     path = Path(text)
     if text == STDIN:
         yield Source(None, Path("stdin"))
-    elif path.is_dir():
+    elif path.is_dir() and not is_zarr(path):
         yield from (Source(file, file.relative_to(path), listed=True) for file in _pictures(path, recursive, excluded))
     elif path.exists():
         yield Source(path, Path(path.name))

@@ -3,11 +3,14 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from srno.errors import SRNOError
+from srno.gigapixel.cluster import ClusterError
+from srno.gigapixel.passes import Status as Passing
+from srno.gigapixel.prepare import LargeSettings
 from srno.imaging.formats import CAPABILITIES, Format, check_limits
 from srno.imaging.frames import FrameSequence, open_frames, write_frames
 from srno.imaging.picture import Picture
@@ -17,6 +20,7 @@ from srno.imaging.write import Target as WriteTarget
 from srno.upscaling.animation import enlarge_frames, total_pixels
 from srno.upscaling.enlarge import enlarge_picture, uses_operator
 from srno.upscaling.jobs import Job
+from srno.upscaling.large import enlarge_large, is_large
 from srno.upscaling.naming import Frames
 from srno.upscaling.outcome import Outcome, failed, peak_mb
 from srno.upscaling.sizes import Request, Target
@@ -37,6 +41,8 @@ class BatchSettings:
     metadata: bool = True
     frames: Frames = "all"
     """Frames of animations and pages to enlarge."""
+    large: LargeSettings = field(default_factory=LargeSettings)
+    """How pictures are made that do not fit into memory, and tiled formats."""
 
 
 class BatchProgress(Protocol):
@@ -44,6 +50,8 @@ class BatchProgress(Protocol):
 
     def begin(self, job: Job, target: Target) -> None: ...
     def advance(self, share: float) -> None: ...
+    def stage(self, status: Passing) -> None: ...
+    def print(self, text: str) -> None: ...
     def end(self, job: Job, outcome: Outcome) -> None: ...
 
 
@@ -51,7 +59,7 @@ def attempt(job: Job, step: Callable[[], Result]) -> Result | Outcome:
     """The result of a step, or the outcome of a job that fails: it must not stop the others."""
     try:
         return step()
-    except BrokenPipeError:  # standard output is closed
+    except (BrokenPipeError, ClusterError):  # standard output is closed, or no worker is left
         raise
     except SRNOError as error:
         return failed(job, str(error))
@@ -79,8 +87,48 @@ class Enlarged:
     seconds: float
 
 
-def load(job: Job, settings: BatchSettings) -> Loaded:
+class TileByTile:
+    """A job whose picture is read and written in tiles."""
+
+
+Loading: TypeAlias = Loaded | TileByTile | Outcome
+"""What loading a job gives: an outcome if there is nothing left to do."""
+
+
+class NoProgress:
+    """Shows nothing."""
+
+    def begin(self, job: Job, target: Target) -> None: ...
+    def advance(self, share: float) -> None: ...
+    def stage(self, status: Passing) -> None: ...
+    def print(self, text: str) -> None: ...
+    def end(self, job: Job, outcome: Outcome) -> None: ...
+
+
+def process(settings: BatchSettings, job: Job) -> Outcome:
+    """All steps of one picture, without a display: what a worker of a cluster does."""
+    loaded: Loading = attempt(job, lambda: load(job, settings))
+    return compute(job, loaded, settings, NoProgress())()
+
+
+def compute(job: Job, loaded: Loading, settings: BatchSettings, progress: BatchProgress) -> Callable[[], Outcome]:
+    """Enlarge a picture that is loaded; return the function that finishes it."""
+    if isinstance(loaded, Outcome):
+        return lambda: loaded
+    if isinstance(loaded, TileByTile):
+        outcome = attempt(job, lambda: make_in_tiles(job, settings, progress))
+        return lambda: outcome
+    enlarged = attempt(job, lambda: enlarge(job, loaded, settings, progress))
+    if isinstance(enlarged, Outcome):
+        return lambda: enlarged
+    return lambda: attempt(job, lambda: finish(job, loaded, enlarged, settings))
+
+
+def load(job: Job, settings: BatchSettings) -> Loaded | TileByTile:
+    """Read a picture, or leave it in its file if it is made tile by tile."""
     start = time.perf_counter()
+    if is_large(job, settings.upscaler, settings.large):
+        return TileByTile()
     sequence = _open_sequence(job, settings)
     picture = read(_content(job), name=job.source.name) if sequence is None else sequence.first
     target = settings.request.target(picture.size)  # raises if the size is the reason for a missing format
@@ -126,6 +174,38 @@ def finish(job: Job, loaded: Loaded, enlarged: Enlarged, settings: BatchSettings
         seconds=round(loaded.seconds + enlarged.seconds + time.perf_counter() - start, 3),
         peak_mb=peak_mb(),
         notes=(*_notes(job, settings, target, picture, loaded.sequence), *written.notes),
+    )
+
+
+def make_in_tiles(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
+    """Make a picture tile by tile, from file to file."""
+    start, upscaler = time.perf_counter(), settings.upscaler
+    if job.target is not None:
+        progress.begin(job, job.target)
+    target, notes = enlarge_large(
+        job,
+        upscaler,
+        settings.large,
+        bits=settings.bits,
+        quality=settings.quality,
+        metadata=settings.metadata,
+        report=progress.stage,
+        tell=progress.print,
+    )
+    first = (f"the first of {job.frames} frames or pages; the others are left out",) if job.frames > 1 else ()
+    return Outcome(
+        input=job.source.name,
+        output=str(job.output),
+        status="written",
+        input_size=target.source,
+        output_size=target.size,
+        scale=target.scale,
+        model=upscaler.name,
+        precision=upscaler.product_precision,
+        integral=upscaler.integral_of((target.whole[1], target.whole[0])),
+        seconds=round(time.perf_counter() - start, 3),
+        peak_mb=peak_mb(),
+        notes=(*first, *notes),
     )
 
 

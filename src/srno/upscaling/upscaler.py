@@ -48,7 +48,8 @@ class Upscaler:
     alpha: AlphaBy = "operator"
     """How transparency is enlarged."""
     memory: str | int | None = None
-    """Memory to use in addition to picture and output, such as 2G; half of the free memory unless given."""
+    """Memory to use, such as 2G; half of the free memory unless given. For TIFF, OME-Zarr and Deep Zoom it is that of
+    the whole process, and what does not fit is made tile by tile. For others, picture and output come in addition."""
     device: str = "auto"
     """auto, cpu, cuda or mps."""
 

@@ -1,0 +1,93 @@
+"""A picture of any size from file to file: prepare, run the passes, clean up."""
+
+import errno
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from srno.errors import SRNOError
+from srno.files import locked
+from srno.gigapixel.container import Container
+from srno.gigapixel.journal import Journal, journal_folder
+from srno.gigapixel.local import LocalEngine
+from srno.gigapixel.passes import Engine, Report, TileJob
+from srno.gigapixel.prepare import LargeRequest, LargeSettings, disk_needs, fingerprint, make_container, plan_tiles
+from srno.gigapixel.survey import survey_alpha
+from srno.gigapixel.work import Recipe, TileMaker
+from srno.imaging.windows import WindowFile, inspect, with_windows
+from srno.operator.model import Model
+
+Tell: TypeAlias = Callable[[str], None]
+"""Takes a line for the user."""
+
+
+def make_large(request: LargeRequest, model: Model, report: Report, tell: Tell = lambda _: None) -> tuple[str, ...]:
+    """Make a large picture; return one line for everything that the format could not store."""
+    # Workers may run elsewhere, so no path depends on the current folder.
+    request = replace(request, source=Path.cwd() / request.source, output=Path.cwd() / request.output)
+    file = inspect(request.source)
+    container, notes = make_container(request, file)
+    folder = journal_folder(request.output)
+    _check_folder(folder, request.settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked(folder / "lock", wait=False) as ours:
+            if not ours:
+                raise OSError(errno.EBUSY, "another process is making this picture")
+            _make(request, model, file, container, folder, report, tell)
+        shutil.rmtree(folder)
+    except SRNOError:
+        if not Journal.has_progress(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise SRNOError(f"{request.output}: cannot be written ({error.strerror or error})") from None
+        raise SRNOError(
+            f"{request.output}: the disk is full; what is done is kept in {folder}. "
+            "Free some room and give the same command with --resume"
+        ) from None
+    return (*file.like.notes, *notes)
+
+
+def _make(
+    request: LargeRequest,
+    model: Model,
+    file: WindowFile,
+    container: Container,
+    folder: Path,
+    report: Report,
+    tell: Tell,
+) -> None:
+    facts = fingerprint(request, model, container)
+    journal = Journal.resume(folder, facts) if request.settings.resume else _fresh(folder, facts)
+    plan, memory = plan_tiles(request, model, file, journal)
+    container = replace(container, levels=replace(container.levels, side=plan.side))
+    needs = disk_needs(request, model, plan, file, container, folder)
+    tell(f"{plan.count} tiles of {plan.side} pixels; {needs}")
+    file = with_windows(file, folder / "source.raw")
+    constant, coarse = survey_alpha(file)
+    bits = request.bits or file.like.bits
+    recipe = Recipe(plan, file, container, bits, request.metadata, memory, folder, constant, coarse)
+    maker = TileMaker(model, recipe)
+    engine = _engine(request.settings, maker, keep=needs.kept)
+    TileJob(maker, journal, engine, report).run(request.output)
+
+
+def _fresh(folder: Path, facts: dict[str, Any]) -> Journal:
+    for path in folder.iterdir():
+        if path.name != "lock":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return Journal.begin(folder, facts)
+
+
+def _check_folder(folder: Path, settings: LargeSettings) -> None:
+    if (folder / "journal").exists() and not settings.resume and not settings.overwrite:
+        raise SRNOError(f"{folder} is left of an interrupted run; add --resume to go on, or --overwrite to start again")
+
+
+def _engine(settings: LargeSettings, maker: TileMaker, *, keep: bool) -> Engine:
+    """What does the work on tiles."""
+    return LocalEngine(maker, keep=keep) if settings.cluster is None else settings.cluster.engine(maker)

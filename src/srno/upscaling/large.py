@@ -1,0 +1,113 @@
+"""Pictures of a batch that are made tile by tile: those that do not fit into memory, and the tiled formats."""
+
+import time
+from collections.abc import Callable
+
+from srno.errors import SRNOError
+from srno.gigapixel.budget import in_memory_bytes, resident_bytes
+from srno.gigapixel.make import make_large
+from srno.gigapixel.passes import Status
+from srno.gigapixel.prepare import LARGE_FORMATS, LargeRequest, LargeSettings
+from srno.imaging.formats import LARGE_CAPABILITIES, check_limits
+from srno.imaging.read import MAX_PIXELS
+from srno.imaging.windows import inspect
+from srno.machine import free_memory, parse_memory
+from srno.upscaling.jobs import Job
+from srno.upscaling.sizes import Size, Target
+from srno.upscaling.upscaler import Upscaler
+
+ADVICE = "choose TIFF, OME-Zarr (.zarr) or Deep Zoom (.dzi), which are written tile by tile"
+SECONDS_BETWEEN_LINES = 30
+
+
+def is_large(job: Job, upscaler: Upscaler, settings: LargeSettings) -> bool:
+    """Whether a job is made tile by tile; refuse one that should be and whose format is only written at once."""
+    if job.target is None or job.format is None:
+        return False
+    asked = settings.pyramid or settings.compression is not None
+    if asked and job.format not in LARGE_FORMATS:
+        flag = "--pyramid" if settings.pyramid else "--compression"
+        raise SRNOError(f"{flag}: {job.format} is not written tile by tile; {ADVICE}")
+    if asked or job.format in LARGE_CAPABILITIES:
+        return True
+    width, height = job.target.source
+    needed = in_memory_bytes(upscaler.operator, (height, width), _rows_first(job.target.whole), 4, 8)
+    limit = free_memory()
+    given = limit if upscaler.memory is None else parse_memory(upscaler.memory)
+    if job.format in LARGE_FORMATS and given > resident_bytes():  # less cannot be meant for the whole process
+        limit = min(limit, given)
+    if job.format in LARGE_FORMATS:
+        return needed > limit or width * height > MAX_PIXELS
+    if width * height > MAX_PIXELS:
+        limit_of_formats = f"more than {MAX_PIXELS / 1e6:.0f} megapixels are not read at once"
+        raise SRNOError(f"a picture of {width}×{height} pixels: {limit_of_formats}; {ADVICE}")
+    if needed > limit:
+        size = f"{job.target.size[0]}×{job.target.size[1]}"
+        gigabytes = f"{needed / 1e9:.1f} GB of memory, and {limit / 1e9:.1f} GB are free"
+        raise SRNOError(f"an output of {size} pixels takes {gigabytes}; {ADVICE}")
+    return False
+
+
+def check_large(job: Job, target: Target, upscaler: Upscaler) -> None:
+    """Refuse what is only possible in memory."""
+    if upscaler.ensemble or upscaler.alpha == "bicubic":
+        name = "--ensemble" if upscaler.ensemble else "--alpha bicubic"
+        raise SRNOError(f"{name}: not possible for a picture that is made tile by tile; leave it out")
+    if any(new < old for new, old in zip(target.whole, target.source, strict=True)) or target.whole == target.source:
+        raise SRNOError(f"{job.format} tile by tile: pictures are only enlarged; choose a scale above 1")
+    if job.source.path is None or job.output is None:
+        raise SRNOError("a picture that is made tile by tile cannot come from a pipe or go to one; give files")
+
+
+def enlarge_large(
+    job: Job,
+    upscaler: Upscaler,
+    settings: LargeSettings,
+    *,
+    bits: int | None,
+    quality: int | None,
+    metadata: bool,
+    report: Callable[[Status], None],
+    tell: Callable[[str], None],
+) -> tuple[Target, tuple[str, ...]]:
+    """Make one picture tile by tile; return its size and the notes."""
+    target = job.target
+    assert target is not None
+    assert job.format is not None
+    check_large(job, target, upscaler)
+    assert job.source.path is not None
+    assert job.output is not None
+    like = inspect(job.source.path).like
+    check_limits(job.format, *target.size, like.channels, bits or like.bits)
+    request = LargeRequest(
+        source=job.source.path,
+        output=job.output,
+        format=job.format,
+        whole=_rows_first(target.whole),
+        origin=_rows_first(target.origin),
+        size=_rows_first(target.size),
+        bits=bits,
+        quality=quality,
+        metadata=metadata,
+        integral=upscaler.points,
+        memory=upscaler.memory,
+        settings=settings,
+    )
+    return target, make_large(request, upscaler.operator, report, tell)
+
+
+def _rows_first(size: Size) -> tuple[int, int]:
+    return size[1], size[0]
+
+
+class Lines:
+    """Turns progress into lines for a log: one at each pass, and one every half minute."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.tell, self.last, self.number = tell, 0.0, 0
+
+    def __call__(self, status: Status) -> None:
+        now = time.monotonic()
+        if status.number != self.number or now - self.last > SECONDS_BETWEEN_LINES or status.tile == status.tiles:
+            self.last, self.number = now, status.number
+            self.tell(str(status))

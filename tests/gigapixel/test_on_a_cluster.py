@@ -1,0 +1,129 @@
+"""The same plan on a cluster: the same picture, whatever happens to workers; errors in one line."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from giga_pictures import STREAMED, model_of, random_picture, request_for, scaled
+
+from srno.cli import main
+from srno.gigapixel import cluster as cluster_module
+from srno.gigapixel.cluster import Cluster, ClusterError, open_cluster
+from srno.gigapixel.make import make_large
+from srno.gigapixel.passes import Status
+from srno.imaging.read import read
+from srno.imaging.write import write
+from tiny_models import write_tiny
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    folder = str(Path(__file__).parent)
+    with open_cluster("local:2") as started:
+        started.client.run(lambda: __import__("sys").path.insert(0, folder))
+        yield started
+
+
+def kill_a_worker(cluster: Cluster) -> None:
+    os.kill(next(iter(cluster.client.run(os.getpid).values())), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("kind", ["TIFF", "ZARR"])
+def test_a_worker_killed_in_each_pass_changes_nothing(tmp_path, cluster, kind):
+    picture = random_picture((41, 37))
+    write(picture, tmp_path / "in.tif", format="TIFF")
+    request = request_for(tmp_path / "in.tif", tmp_path / "one.tif", scaled(picture.size, "3"), integral="exact")
+    request = replace(request, settings=replace(STREAMED, side=16))
+    make_large(request, model_of("edsr"), lambda _: None)
+    expected = read(request.output).samples()
+    killed: set[int] = set()
+
+    def report(status: Status) -> None:
+        if status.tile and status.tile < status.tiles and status.number not in killed:
+            killed.add(status.number)
+            kill_a_worker(cluster)
+
+    output = tmp_path / ("many.tif" if kind == "TIFF" else "many.zarr")
+    request = replace(request, output=output, format=kind, settings=replace(request.settings, cluster=cluster))
+    make_large(request, model_of("edsr"), report)
+    assert killed == {1, 2, 3}
+    assert np.abs(samples_of(output).astype(int) - expected).max() <= 1  # 1.5·10⁻⁵
+
+
+def samples_of(path: Path) -> np.ndarray:
+    if path.suffix == ".tif":
+        return read(path).samples()
+    import zarr
+
+    return np.asarray(zarr.open_group(str(path), mode="r")["0"]).transpose(1, 2, 0)
+
+
+def test_a_worker_of_another_version_is_refused(tmp_path, cluster):
+    write(random_picture((20, 20)), tmp_path / "in.tif", format="TIFF")
+    request = request_for(tmp_path / "in.tif", tmp_path / "out.tif", scaled((20, 20), "2"))
+    request = replace(request, settings=replace(STREAMED, cluster=cluster))
+    worker = next(iter(cluster.workers))
+    set_version(cluster, worker, "0.0.1")
+    with pytest.raises(ClusterError, match=r"has srno 0\.0\.1, not .*; install the same version"):
+        make_large(request, model_of("edsr"), lambda _: None)
+    set_version(cluster, worker, cluster_module.__version__)
+    assert not request.output.exists()
+
+
+def set_version(cluster: Cluster, worker: str, version: str) -> None:
+    def change() -> None:
+        from srno.gigapixel import cluster as there
+
+        there.__version__ = version
+
+    cluster.client.run(change, workers=[worker])
+
+
+def test_pictures_of_a_folder_are_spread_over_workers(tmp_path, cluster, capsys):
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        write(random_picture((9, 7), bits=8, seed=number), tmp_path / "in" / f"{number}.png", format="PNG")
+    (tmp_path / "in" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    model = str(write_tiny(tmp_path / "tiny.safetensors", strength=0.1))
+    command = ["upscale", str(tmp_path / "in"), "-m", model, "-s", "2", "--json", "--precision", "fp32"]
+    address = ["--cluster", cluster.client.scheduler.address]
+    assert run([*command, "-o", str(tmp_path / "many"), *address]) == 1
+    outcomes = {Path(line["input"]).name: line for line in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert run([*command, "-o", str(tmp_path / "one")]) == 1
+    assert {name: line["status"] for name, line in outcomes.items()} == {
+        **{f"{number}.png": "written" for number in range(3)},
+        "broken.png": "failed",
+    }
+    for number in range(3):
+        one, many = (read(tmp_path / where / f"{number}.png").samples() for where in ("one", "many"))
+        np.testing.assert_array_equal(one, many)
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of a command."""
+    try:
+        main(arguments)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 1)
+    write(random_picture((9, 7), bits=8), tmp_path / "in.png", format="PNG")
+    model = str(write_tiny(tmp_path / "tiny.safetensors"))
+    assert run(["upscale", str(tmp_path / "in.png"), "-m", model, "--cluster", "tcp://127.0.0.1:9"]) == 2
+    assert capsys.readouterr().err.strip().splitlines()[-1] == (
+        "srno: --cluster tcp://127.0.0.1:9: no scheduler answers; start one with `dask scheduler` and `dask worker`"
+    )
+
+
+@pytest.mark.parametrize("text", ["local", "local:0", "host:8786"])
+def test_an_address_that_is_none_is_refused(text):
+    with pytest.raises(ClusterError, match="give tcp://HOST:PORT of a scheduler, or local:N"), open_cluster(text):
+        pass

@@ -1,0 +1,190 @@
+"""A job that is killed goes on where it was; one that does not belong is refused; nothing half has the final name."""
+
+import errno
+import multiprocessing
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from giga_pictures import STREAMED, model_of, random_picture, request_for, scaled
+
+from srno.errors import SRNOError
+from srno.gigapixel.journal import Journal, journal_folder
+from srno.gigapixel.make import make_large
+from srno.gigapixel.passes import Status
+from srno.gigapixel.prepare import LargeRequest
+from srno.imaging.read import read
+from srno.imaging.write import write
+
+
+def make_request(folder: Path, **options: object) -> LargeRequest:
+    picture = random_picture((41, 37), 4)
+    if not (folder / "in.tif").exists():
+        write(picture, folder / "in.tif", format="TIFF")
+    request = request_for(folder / "in.tif", folder / "out.tif", scaled(picture.size, "3"), integral="exact")
+    return replace(request, settings=replace(STREAMED, pyramid=True), **options)
+
+
+def resumed(request: LargeRequest) -> LargeRequest:
+    return replace(request, settings=replace(request.settings, resume=True))
+
+
+def stop_after(count: int) -> Callable[[Status], None]:
+    """A report that is interrupted at its call of this number."""
+    left = [count]
+
+    def report(_: Status) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+
+    return report
+
+
+def make_and_die(request: LargeRequest, seconds: float) -> None:
+    """Run in a process of its own, which is killed after a while."""
+    threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+    make_large(request, model_of("edsr"), lambda _: None)
+
+
+def test_a_job_that_is_killed_at_random_moments_gives_the_same_picture(tmp_path):
+    request = make_request(tmp_path)
+    make_large(request, model_of("edsr"), lambda _: None)
+    expected = read(request.output).samples()
+    request.output.unlink()
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["srno.gigapixel.make", "giga_pictures"])
+    moments = random.Random(5)
+    kills = 0
+    for _ in range(4):
+        child = context.Process(target=make_and_die, args=(resumed(request), moments.uniform(0.05, 1.5)))
+        child.start()
+        child.join()
+        if child.exitcode != -signal.SIGKILL:
+            break
+        kills += 1
+        assert not request.output.exists()
+    assert kills or request.output.exists()
+    if not request.output.exists():
+        make_large(resumed(request), model_of("edsr"), lambda _: None)
+    np.testing.assert_array_equal(read(request.output).samples(), expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tif", "out.tif"]
+
+
+@pytest.mark.parametrize("kind", ["TIFF", "ZARR", "DZI"])
+def test_what_is_finished_is_not_done_again(tmp_path, kind):
+    request = replace(make_request(tmp_path), format=kind, settings=replace(STREAMED, compression="deflate"))
+    told: list[Status] = []
+    make_large(request, model_of("edsr"), told.append)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    total = len(told)
+    (request.output / "zarr.json" if kind == "ZARR" else request.output).unlink()
+    for stop in (total // 3, 2 * total // 3):
+        with pytest.raises(KeyboardInterrupt):
+            make_large(resumed(request), model_of("edsr"), stop_after(stop))
+    told.clear()
+    make_large(resumed(request), model_of("edsr"), told.append)
+    assert len(told) < total * 2 / 3
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("kind", ["TIFF", "ZARR", "DZI"])
+def test_a_kill_between_the_last_steps_is_survived(tmp_path, monkeypatch, kind):
+    request = replace(make_request(tmp_path), format=kind, settings=replace(STREAMED, compression="deflate"))
+    with monkeypatch.context() as patched:
+        patched.setattr("srno.gigapixel.make.shutil.rmtree", interrupted)
+        if kind == "DZI":
+            patched.setattr("srno.gigapixel.deep_zoom.write_atomically", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            make_large(request, model_of("edsr"), lambda _: None)
+    assert request.output.exists() is (kind != "DZI")
+    make_large(resumed(request), model_of("edsr"), lambda _: None)
+    assert request.output.exists()
+    assert not journal_folder(request.output).exists()
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_job_is_not_started_again_by_accident(tmp_path):
+    request = make_request(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        make_large(request, model_of("edsr"), stop_after(5))
+    assert not request.output.exists()
+    with pytest.raises(SRNOError, match="left of an interrupted run; add --resume to go on, or --overwrite"):
+        make_large(request, model_of("edsr"), lambda _: None)
+    make_large(replace(request, settings=replace(request.settings, overwrite=True)), model_of("edsr"), lambda _: None)
+    assert request.output.exists()
+
+
+def test_a_journal_of_another_job_is_refused_by_what_differs(tmp_path):
+    request = make_request(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        make_large(request, model_of("edsr"), stop_after(5))
+    with pytest.raises(SRNOError, match="belongs to another job, with another model;"):
+        make_large(resumed(request), model_of("edsr-narrow-heads"), lambda _: None)
+    with pytest.raises(SRNOError, match="with another settings;"):
+        make_large(replace(resumed(request), bits=8), model_of("edsr"), lambda _: None)
+    os.utime(request.source, ns=(1, 1))
+    with pytest.raises(SRNOError, match="with another source;"):
+        make_large(resumed(request), model_of("edsr"), lambda _: None)
+
+
+def test_a_record_that_was_cut_short_is_dropped(tmp_path):
+    journal = Journal.begin(tmp_path, {"job": 1})
+    journal.add("tile", (1,), b"one")
+    whole = journal.path.stat().st_size
+    journal.add("tile", (2,), b"two")
+    for length in range(whole, journal.path.stat().st_size):
+        content = journal.path.read_bytes()
+        other = tmp_path / str(length)
+        other.mkdir()
+        (other / "journal").write_bytes(content[:length])
+        assert Journal.resume(other, {"job": 1}).entries("tile") == {(1,): b"one"}
+        assert (other / "journal").stat().st_size == whole
+
+
+def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
+    request = make_request(tmp_path)
+    add = Journal.add
+
+    def full_after_ten(self: Journal, *entry: object) -> None:
+        if len(self.known) > 10:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        add(self, *entry)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "add", full_after_ten)
+        with pytest.raises(SRNOError, match=r"the disk is full; what is done is kept .* with --resume"):
+            make_large(request, model_of("edsr"), lambda _: None)
+    assert not request.output.exists()
+    make_large(resumed(request), model_of("edsr"), lambda _: None)
+    assert request.output.exists()
+
+
+def test_a_disk_that_is_too_small_is_told_before_the_start(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(SRNOError, match=r"needs up to 0\.0 GB on disk, and 0\.0 GB are free"):
+        make_large(make_request(tmp_path), model_of("edsr"), lambda _: None)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.tif"]
+
+
+def test_two_processes_do_not_make_the_same_picture(tmp_path):
+    from srno.files import locked
+
+    request = make_request(tmp_path)
+    folder = journal_folder(request.output)
+    folder.mkdir()
+    with (
+        locked(folder / "lock", wait=False),
+        pytest.raises(SRNOError, match="another process is making this picture"),
+    ):
+        make_large(request, model_of("edsr"), lambda _: None)
