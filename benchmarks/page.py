@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 
 import srno
 
 EXAMPLE = Path(srno.__file__).parent / "examples" / "coffee.png"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-WINDOW = {"width": 1280, "height": 856}
+WINDOW: ViewportSize = {"width": 1280, "height": 856}
 """CSS pixels; the bar at the top leaves 1280×800 for the picture."""
 SMALL_WINDOW = {"width": 480, "height": 400}
 SHARP = "#stage[data-sharp=true][data-drawn=true]"

@@ -12,6 +12,7 @@ import torch
 from srno.checkpoints.build import create_model
 from srno.evaluation.peak import resident_peak
 from srno.field.field import lift
+from srno.operator.encoder import channels
 
 SMALLEST_BUDGET, LARGEST_BUDGET = 16 << 20, 256 << 20
 
@@ -34,7 +35,7 @@ def main(count: int, seed: int) -> None:
             lift(model, image, memory=budget).render(size, integral="exact" if exact else 4096)  # noqa: B023 (called now)
 
         rise = resident_peak(render)
-        own = 4 * (3 * height * width + model.encoder.channels * height * width + 3 * size[0] * size[1])
+        own = 4 * (3 * height * width + channels(model.encoder) * height * width + 3 * size[0] * size[1])
         report = {"size": [height, width], "to": size, "exact": exact, "budget": budget, "taken": rise - own}
         sys.stdout.write(json.dumps(report) + "\n")
         sys.stdout.flush()

@@ -35,9 +35,9 @@ def request_for(source: Path, output: Path, target: Target, **options: object) -
     return LargeRequest(
         source=source,
         output=output,
-        whole=target.whole[::-1],
-        origin=target.origin[::-1],
-        size=target.size[::-1],
+        whole=(target.whole[1], target.whole[0]),
+        origin=(target.origin[1], target.origin[0]),
+        size=(target.size[1], target.size[0]),
         memory="8G",
         **{"format": "TIFF", "settings": STREAMED, **options},  # pyright: ignore[reportArgumentType]
     )

@@ -63,8 +63,9 @@ def test_a_pyramid_has_halves_of_the_picture(tmp_path, side):
     expected = by_vips(path)
     with tifffile.TiffFile(path) as file:
         assert file.is_bigtiff
-        assert [page.is_reduced for page in file.pages] == [False, True, True, True]
-        for page in file.pages:
+        pages = [page for page in file.pages if isinstance(page, tifffile.TiffPage)]
+        assert [page.is_reduced for page in pages] == [False, True, True, True]
+        for page in pages:
             np.testing.assert_array_equal(page.asarray(), expected)
             expected = halve(expected)
 
@@ -80,8 +81,9 @@ def test_zarr_reads_every_level(tmp_path, compression):
     expected = by_vips(made(tmp_path, "TIFF", channels=4, bits=16))
     path = made(tmp_path, "ZARR", channels=4, bits=16, compression=compression)
     group = zarr.open_group(str(path), mode="r")
-    described = group.attrs["ome"]["multiscales"][0]
-    assert group.attrs["ome"]["version"] == "0.5"
+    ome: Any = group.attrs["ome"]
+    described = ome["multiscales"][0]
+    assert ome["version"] == "0.5"
     assert [axis["name"] for axis in described["axes"]] == ["c", "y", "x"]
     scale = described["datasets"][0]["coordinateTransformations"][0]["scale"]
     assert scale == pytest.approx([1, 25400 / 200, 25400 / 300])
@@ -105,7 +107,7 @@ def test_a_zarr_result_is_a_source(tmp_path):
 def deep_zoom_level(path: Path, level: int) -> np.ndarray:
     """Assemble a level of a Deep Zoom picture as a viewer does."""
     size = [int(n) for n in re.findall(r'(?:Width|Height)="(\d+)"', path.read_text())]
-    tile = int(re.search(r'TileSize="(\d+)"', path.read_text())[1])
+    (tile,) = (int(n) for n in re.findall(r'TileSize="(\d+)"', path.read_text()))
     top = max(size).bit_length() if max(size) & (max(size) - 1) else max(size).bit_length() - 1
     width, height = (-(-n // 2 ** (top - level)) for n in size)
     out = np.zeros((height, width, 3), np.uint8)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,7 +157,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
     request = make_request(tmp_path)
     add = Journal.add
 
-    def full_after_ten(self: Journal, *entry: object) -> None:
+    def full_after_ten(self: Journal, *entry: Any) -> None:
         if len(self.known) > 10:
             raise OSError(errno.ENOSPC, "No space left on device")
         add(self, *entry)

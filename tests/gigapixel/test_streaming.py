@@ -62,7 +62,8 @@ def test_any_tiles_give_the_picture_made_in_memory(tmp_path_factory, name, width
 def test_windows_around_points_have_the_features_of_the_picture(tmp_path, name, size):
     model, target = model_of(name), scaled(size, "2.3")
     write(random_picture(size), tmp_path / "in.tif", format="TIFF")
-    plan = TilePlan(size[::-1], target.whole[::-1], (0, 0), target.whole[::-1], 32, radius(model.encoder), 2, 200)
+    whole = target.whole[1], target.whole[0]
+    plan = TilePlan(size[::-1], whole, (0, 0), whole, 32, radius(model.encoder), 2, 200)
     request = request_for(tmp_path / "in.tif", tmp_path / "out.tif", target)
     file = with_windows(inspect(request.source), tmp_path / "scratch")
     maker = TileMaker(model, Recipe(plan, file, make_container(request, file)[0], 16, True, 1 << 20, tmp_path))

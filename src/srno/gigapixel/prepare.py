@@ -98,7 +98,6 @@ class Needs:
 def plan_tiles(request: LargeRequest, model: Model, file: WindowFile, journal: Journal) -> tuple[TilePlan, int]:
     """Decide the tiles; a job that goes on keeps those that it began with."""
     layers, points = len(model.kernel_layers()), integral_points(request.integral, request.whole)
-    points = None if points is None or points >= math.prod(request.whole) else points
     scale = request.whole[0] / file.size[0], request.whole[1] / file.size[1]
     began = journal.entries("side").get(())
     side = int(began) if began else request.settings.side
