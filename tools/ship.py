@@ -21,9 +21,11 @@ from srno.upscaling.upscaler import Upscaler
 WEIGHTS = Path(__file__).parents[1] / "src" / "srno" / "weights"
 TRAINING_DATA = (
     "470 crops of 512×512 from photographs (Cloudinary CID22, CLIC 2025, gb82, wallpapers of Ubuntu Budgie, Buddies of "
-    "Budgie, elementary, Solus, deepin, Fedora, GNOME and Debian, metadata-extractor samples) and the 100 pictures of "
-    "General-100. Licences of the pictures: CC0, public domain, CC BY, CC BY-SA, Unsplash, free to use; General-100 "
-    "for research. None of them is in an evaluation set."
+    "Budgie, elementary, Solus, deepin, Fedora, GNOME and Debian, metadata-extractor samples), the 100 pictures of "
+    "General-100, and 158 crops of man-made structure (Linux Mint's backgrounds, Pexels and Unsplash photographs in "
+    "public repositories, Wikimedia Commons, Raspberry Pi's documentation, OpenSfM, Pepper&Carrot and others). "
+    "Licences of the pictures: CC0, public domain, CC BY, CC BY-SA, Unsplash, free to use; General-100 for research. "
+    "None of them is in an evaluation set."
 )
 LICENCE = "MIT; the training pictures keep their own licences (see data)"
 
@@ -45,9 +47,16 @@ def scores(path: Path, data: Path, names: list[str], scales: str) -> dict[str, d
 def recipe(path: Path) -> str:
     """The recipe of a run, after those of the runs that it was initialised from."""
     config = json.loads((path.parent / "config.json").read_text())
-    settings = {key: value for key, value in config.items() if key not in ("data", "validation", "init")}
+    files = ("data", "validation", "init", "init_encoder")
+    settings = {key: value for key, value in config.items() if key not in files}
     own = f"{read_checkpoint(path).card.recipe}; settings {json.dumps(settings)}"
-    return own if config["init"] is None else f"{recipe(Path(config['init']))}; then {own}"
+    if config["init"] is not None:
+        return f"{recipe(Path(config['init']))}; then {own}"
+    if config["init_encoder"] is not None:
+        return (
+            f"{own}; its encoder is that of other weights ({read_checkpoint(Path(config['init_encoder'])).card.recipe})"
+        )
+    return own
 
 
 def main() -> None:
