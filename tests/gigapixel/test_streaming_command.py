@@ -79,7 +79,7 @@ def test_the_command_gives_the_picture_made_in_memory(tmp_path, tiny):
     [
         (["-o", "out.png", "--pyramid"], "--pyramid: PNG is not written tile by tile; choose TIFF, OME-Zarr"),
         (["-o", "out.jpg", "--compression", "zstd"], "--compression: JPEG is not written tile by tile; choose TIFF"),
-        (["-o", "out.png", "-s", "100000"], "GB are free; choose TIFF, OME-Zarr (.zarr) or Deep Zoom (.dzi)"),
+        (["-o", "out.png", "-s", "10000"], "GB are free; choose TIFF, OME-Zarr (.zarr) or Deep Zoom (.dzi)"),
         (["-o", "out.zarr", "--ensemble"], "--ensemble: not possible for a picture that is made tile by tile"),
         (["-o", "out.zarr", "--alpha", "bicubic"], "--alpha bicubic: not possible for a picture that is made tile"),
         (["-o", "out.dzi", "-s", "0.5"], "DZI tile by tile: pictures are only enlarged; choose a scale above 1"),

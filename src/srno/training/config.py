@@ -75,9 +75,9 @@ class TrainConfig:
 
     optimiser: Literal["muon", "adam"] = "muon"
     """Muon on matrices and kernels with Adam for the rest, or Adam alone."""
-    rate: float = 2e-3
+    rate: float = 1e-3
     """Peak learning rate of Muon, or of Adam if it is the only optimiser."""
-    adam_rate: float = 1e-3
+    adam_rate: float = 6e-4
     """Peak learning rate of Adam for the parameters that Muon does not take."""
     betas: tuple[float, float] = (0.9, 0.99)
     """Decay rates of Adam's moments."""
@@ -257,8 +257,6 @@ RECIPES: dict[str, dict[str, Any]] = {
     "compact": {
         "stages": "48x16x2304",
         "detail": 0.5,
-        "rate": 1e-3,
-        "adam_rate": 6e-4,
         "warmup": 0.02,
         "decay": "linear",
         "loss": "rms",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from srno.errors import SRNOError
 from srno.upscaling.claims import ResultClaims, open_claims
@@ -25,7 +26,9 @@ def run(plan: BatchPlan, settings: BatchSettings, progress: BatchProgress) -> It
     with open_claims() as claims:
         remote = [job for job in plan.jobs if _is_remote(job, settings)]
         here = [job for job in plan.jobs if job not in remote]
-        for job, outcome in (*_run_on_cluster(remote, settings, claims), *_run_here(here, settings, progress, claims)):
+        for job, outcome in chain(
+            _run_on_cluster(remote, settings, claims), _run_here(here, settings, progress, claims)
+        ):
             claims.release(job.output)
             progress.end(job, outcome)
             yield outcome

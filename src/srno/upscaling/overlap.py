@@ -29,7 +29,12 @@ def overlapped(
             loaded = load(item) if ahead is None else ahead.result()
             overlaps = following is not None and small(item) and small(following)
             ahead = reader.submit(load, following) if overlaps and following is not None else None
-            finish = work(item, loaded)
+            try:
+                finish = work(item, loaded)
+            except BaseException:
+                if behind is not None:  # it is finished all the same
+                    yield behind[0], behind[1].result()
+                raise
             del loaded
             if behind is not None:
                 yield behind[0], behind[1].result()

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from srno.errors import SRNOError
-from srno.imaging.formats import CAPABILITIES, Format
+from srno.imaging.formats import Format, capability_of
 from srno.upscaling.jobs import Job
 
 LEAST_SHARE: Mapping[Format, float] = MappingProxyType({"BMP": 1.0, "PNM": 1.0, "TGA": 0.5, "TIFF": 0.1, "PNG": 0.1})
@@ -38,8 +38,9 @@ def _least_bytes(job: Job, bits: int) -> int:
     if job.target is None or job.format is None:
         return 0
     width, height = job.target.size
-    frames = job.frames if CAPABILITIES[job.format].sequence else 1
-    depth = min(bits, max(CAPABILITIES[job.format].bits))
+    stored = capability_of(job.format)
+    frames = job.frames if stored.sequence else 1
+    depth = min(bits, max(stored.bits))
     return int(LEAST_SHARE.get(job.format, 0.02) * width * height * frames * depth / 8)
 
 

@@ -11,7 +11,7 @@ from srno.errors import SRNOError
 from srno.gigapixel.cluster import ClusterError
 from srno.gigapixel.passes import Status as Passing
 from srno.gigapixel.prepare import LargeSettings
-from srno.imaging.formats import CAPABILITIES, Format, check_limits
+from srno.imaging.formats import CAPABILITIES, Format, capability_of, check_limits
 from srno.imaging.frames import FrameSequence, open_frames, write_frames
 from srno.imaging.picture import Picture
 from srno.imaging.read import read
@@ -214,7 +214,7 @@ def _open_sequence(job: Job, settings: BatchSettings) -> FrameSequence | None:
     if job.frames < 2 or settings.frames == "first" or job.format is None:
         return None
     sequence = open_frames(_content(job), name=job.source.name)
-    return sequence if sequence is not None and CAPABILITIES[job.format].sequence == sequence.kind else None
+    return sequence if sequence is not None and capability_of(job.format).sequence == sequence.kind else None
 
 
 def _write_sequence(
