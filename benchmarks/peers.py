@@ -3,14 +3,14 @@
     python benchmarks/peers.py                      # the default model, presets and EDSR-baseline, fp32 and bf16
     python benchmarks/peers.py --models light --repeats 9 --out peers.md
 
-Random weights, since time does not depend on them. EDSR-baseline for one scale is the yardstick of each row: it has 2.0
-(×2) and 2.8 (×4) times the multiplications of IMDN, a light network that people use. All contenders take turns at every
-job, in another order each round, and the least time of each counts, so that what else the machine does meets all. The
-share of the product rate is counted multiplications over time, against a large matrix product in the same precision.
+Shipped models have their weights, others random ones: time does not depend on them. EDSR-baseline for one scale is the
+yardstick of each row: it has 2.0 (×2) and 2.8 (×4) times the multiplications of IMDN, a light network that people use.
+All contenders take turns at every job, in another order each round, and the least time of each counts, so that other
+load affects all of them. The share of the product rate is counted multiplications over time, against a large matrix
+product in the same precision.
 """
 
 import argparse
-import copy
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from srno.checkpoints.build import create_model
+from srno.checkpoints.catalogue import list_models, load
 from srno.evaluation.tables import markdown_table
 from srno.machine import keep_freed_memory
 from srno.operator.model import Model
@@ -76,7 +77,8 @@ def _ours(name: str, precision: Precision) -> Contender:
 
 def _make(name: str, precision: Precision) -> Model:
     torch.manual_seed(0)
-    return copy.deepcopy(create_model(name)).to(DTYPES[precision]).eval().requires_grad_(False)
+    model = load(name) if name in list_models() else create_model(name)
+    return model.to(DTYPES[precision]).eval().requires_grad_(False)
 
 
 def measure(entries: list[Contender], image: Tensor, scale: int, repeats: int) -> dict[Contender, float]:
@@ -112,7 +114,7 @@ def flops(entry: Contender, image: Tensor, scale: int) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=["light", "edsr-baseline"])
+    parser.add_argument("--models", nargs="+", default=["light", "fast", "edsr-baseline"])
     parser.add_argument("--precisions", nargs="+", default=list(DTYPES), choices=list(DTYPES))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())

@@ -57,7 +57,7 @@ def test_three_graphs_with_options(capsys: Capture, tmp_path: Path, checkpoint: 
 def test_auto_is_the_number_of_points_of_upscale(capsys: Capture, tmp_path: Path, checkpoint: Path):
     assert run(capsys, "export", checkpoint, tmp_path / "m.onnx", "--integral", "auto")[0] == 0
     stored = {each.key: each.value for each in onnx.load(tmp_path / "m.onnx").metadata_props}
-    assert stored["integral"] == "16384"
+    assert stored["integral"] == "131072"
 
 
 @pytest.mark.parametrize("flags", [(), ("--parts",)])

@@ -33,7 +33,7 @@ def export(
         Write encoder, integral and render as graphs of their own (out.encoder.onnx … for out.onnx), for programs that
         compute the output in tiles and in constant memory.
     integral
-        Kernel integral over every output pixel (exact), from this many of them, or auto, which is 16384.
+        Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072.
     precision
         Precision of the products: fp32, or fp16 for half the file size.
     overwrite

@@ -42,7 +42,7 @@ class Upscaler:
     ensemble: bool = False
     """Mean over the eight flips and rotations: slightly better, eight times slower."""
     integral: str | int = "auto"
-    """Kernel integral over every output pixel (exact), from this many of them, or auto, which is 16384."""
+    """Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072."""
     precision: Precision = "auto"
     """Precision of the products: fp32, bf16, fp16, or auto, the fastest on this machine."""
     alpha: AlphaBy = "operator"
