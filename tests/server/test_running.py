@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from serving import picture
 
-from srno.checkpoints.catalogue import find
+from srno.checkpoints.catalogue import find, list_models
 from srno.cli import main
 from srno.commands import serve
 
@@ -221,11 +221,12 @@ def test_the_head_of_a_request_has_to_arrive_in_time(models, monkeypatch, tmp_pa
 def test_an_own_file_is_served_under_the_name_of_a_shipped_model(models, tmp_path):
     own = tmp_path / "light.safetensors"
     own.write_bytes(models["rough"].read_bytes())
-    assert serve._models(str(own)) == {"light.safetensors": own, "light": find("light")}
+    shipped = {name: find(name) for name in list_models()}
+    assert serve._models(str(own)) == {"light.safetensors": own, **shipped}
     assert next(iter(serve._models("light").values())) == find("light")
     other = tmp_path / "other.safetensors"
     other.write_bytes(models["rough"].read_bytes())
-    assert list(serve._models(str(other))) == ["other", "light"]
+    assert list(serve._models(str(other))) == ["other", *shipped]
 
 
 @pytest.mark.parametrize(
