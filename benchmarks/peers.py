@@ -114,7 +114,7 @@ def flops(entry: Contender, image: Tensor, scale: int) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=["light", "fast", "edsr-baseline"])
+    parser.add_argument("--models", nargs="+", default=["light", "wide", "edsr-baseline"])
     parser.add_argument("--precisions", nargs="+", default=list(DTYPES), choices=list(DTYPES))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())

@@ -1,7 +1,7 @@
 """The models that ship with the package, and loading and saving by name or path."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from srno.errors import SRNOError
 from srno.operator.model import Model
 
 DEFAULT_MODEL = "light"
+CLEANING = {"light": "photo"}
+"""Shipped models, and the shipped weights that were fine-tuned from each of them on compressed and noisy pictures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,18 +94,51 @@ def read_checkpoint(path: Path) -> Checkpoint:
     return read_public(path)
 
 
+def can_clean(name_or_path: str | Path) -> bool:
+    """Whether there are weights to mix a model with for compressed pictures."""
+    path = find(name_or_path)
+    return path.parent == _weights_folder() and path.stem in CLEANING
+
+
+def read_cleaning(name_or_path: str | Path, clean: float) -> Checkpoint:
+    """Read a model, mixed linearly with its weights for compressed pictures: 0 is the model, 1 those weights.
+
+    The latter were fine-tuned from the former, so that weights between the two work as well as either.
+    """
+    path = find(name_or_path)
+    checkpoint = read_checkpoint(path)
+    if clean == 0:
+        return checkpoint
+    if not can_clean(path):
+        raise SRNOError(f"clean {clean:g}: {path.name} has no weights for compressed pictures; {_cleaning_advice()}")
+    other = read_checkpoint(_weights_folder() / f"{CLEANING[path.stem]}.safetensors")
+    mixed = {name: torch.lerp(tensor, other.state[name], clean) for name, tensor in checkpoint.state.items()}
+    return replace(checkpoint, state=mixed)
+
+
+def _cleaning_advice() -> str:
+    return f"choose the model {' or '.join(CLEANING)}, or clean 0"
+
+
 def load(
-    name_or_path: str | Path = "default", *, device: torch.device | str = "cpu", encoder: nn.Module | None = None
+    name_or_path: str | Path = "default",
+    *,
+    device: torch.device | str = "cpu",
+    encoder: nn.Module | None = None,
+    clean: float = 0.0,
 ) -> Model:
     """Load a model in evaluation mode: a shipped name, `default`, a checkpoint, ours or public, or a run's folder.
 
     `encoder` is an instance of the custom encoder if the model was saved with one; no code named in a file is run.
+    `clean`, from 0 to 1, mixes `light` with weights that remove what compression leaves in a picture.
 
     >>> import srno
     >>> srno.load("default").training
     False
     """
-    model = read_checkpoint(find(name_or_path)).model(encoder)
+    if not 0 <= clean <= 1:
+        raise SRNOError(f"clean {clean!r}: give a number from 0 to 1")
+    model = read_cleaning(name_or_path, clean).model(encoder)
     try:
         return model.to(device)
     except (RuntimeError, AssertionError, TypeError, NotImplementedError):

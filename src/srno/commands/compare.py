@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, prepare_computing
+from srno.commands.options import CleaningFlags, ProtocolFlags, find_data, prepare_computing
 from srno.commands.output import print_message, save, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import Protocol, Scale, parse_scales
@@ -22,7 +22,7 @@ def compare(
     data: Annotated[list[Path], Parameter(negative_iterable="")],
     scales: str = "2,3,4",
     protocol: Annotated[ProtocolFlags, Parameter(name="*")] = ProtocolFlags(),  # noqa: B008 (frozen)
-    upscaler: Annotated[EvaluationFlags, Parameter(name="*")] = EvaluationFlags(),  # noqa: B008 (frozen)
+    upscaler: Annotated[CleaningFlags, Parameter(name="*")] = CleaningFlags(),  # noqa: B008 (frozen)
     threads: int | None = None,
     out: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
@@ -70,7 +70,7 @@ def compare(
         raise SRNOError("compare needs two models or more, such as: srno compare default bicubic --data Set5")
     prepare_computing(threads)
     wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
-    methods = find_methods(models, upscaler)
+    methods = find_methods(models, upscaler, rules.compression)
     folder = cache_folder("scores") if cache else None
     by_method: list[tuple[Evaluation, ...]] = []
     for method in methods:

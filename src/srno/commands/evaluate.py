@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, prepare_computing
+from srno.commands.options import CleaningFlags, ProtocolFlags, find_data, prepare_computing
 from srno.commands.output import print_message, save, show, watch
 
 
@@ -17,7 +17,7 @@ def evaluate(
     data: Annotated[list[Path], Parameter(negative_iterable="")],
     scales: str = "2,3,4",
     protocol: Annotated[ProtocolFlags, Parameter(name="*")] = ProtocolFlags(),  # noqa: B008 (frozen)
-    upscaler: Annotated[EvaluationFlags, Parameter(name="*")] = EvaluationFlags(),  # noqa: B008 (frozen)
+    upscaler: Annotated[CleaningFlags, Parameter(name="*")] = CleaningFlags(),  # noqa: B008 (frozen)
     threads: int | None = None,
     out: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
@@ -51,7 +51,7 @@ def evaluate(
 
     prepare_computing(threads)
     wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
-    method = find_method(model, upscaler)
+    method = find_method(model, upscaler, rules.compression)
     with watch(method.name) as progress:
         folder = cache_folder("scores") if cache else None
         evaluations = evaluate_method(method, sets, wanted, rules, cache=folder, progress=progress)

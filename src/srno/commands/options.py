@@ -61,8 +61,17 @@ class EvaluationFlags(Upscaler):
     """Mean over the eight flips and rotations: slightly better, eight times slower."""
     precision: Precision = "fp32"
     """Precision of the products: fp32, bf16, fp16, or auto, the fastest on this machine."""
+    clean: Annotated[str | float, Parameter(parse=False)] = 0.0
     integral: str | int = "exact"
     """Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleaningFlags(EvaluationFlags):
+    """The same, with a choice of how strongly pictures are cleaned."""
+
+    clean: str | float = 0.0
+    """How strongly to remove what compression left, 0 to 1; auto is what suits --jpeg. Of the model light."""
 
 
 def import_encoder(text: str) -> "nn.Module":

@@ -64,6 +64,7 @@ class UpscaleFlags(Upscaler):
     ensemble: Annotated[bool, flag("--ensemble", "-x", group=MODEL)] = False
     integral: Annotated[str, option("--integral", group=MODEL)] = "auto"
     precision: Annotated[Precision, option("--precision", group=MODEL)] = "auto"
+    clean: Annotated[str, option("--clean", group=MODEL)] = "auto"
     alpha: Annotated[AlphaBy, option("--alpha", group=MODEL)] = "operator"
     memory: Annotated[str | None, option("--memory", group=MODEL)] = None
     device: Annotated[str, option("--device", "-d", group=MODEL)] = "auto"

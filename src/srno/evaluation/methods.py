@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from srno._version import __version__
-from srno.checkpoints.catalogue import find, read_checkpoint
+from srno.checkpoints.catalogue import find, read_cleaning
 from srno.checkpoints.native import Checkpoint
 from srno.config import ModelConfig, config_to_dict
 from srno.errors import SRNOError
@@ -21,6 +21,7 @@ from srno.evaluation.datasets import PictureSet
 from srno.evaluation.evaluate import Evaluation, Report, SkippedScore, Upscale, bicubic, evaluate_sets
 from srno.evaluation.protocols import Protocol, Scale
 from srno.evaluation.scores import ScoreCache
+from srno.imaging.picture import Compression
 from srno.imaging.resize import matlab_bicubic_float
 from srno.machine import choose_device
 from srno.rivals.fixed import FixedScale
@@ -92,8 +93,11 @@ class Method:
         return self.fixed.largest if self.fixed else math.inf
 
 
-def find_method(text: str, upscaler: Upscaler) -> Method:
-    """Parse `bicubic`, a shipped name, a file, or comma-separated files of fixed-scale networks; `NAME=…` names it."""
+def find_method(text: str, upscaler: Upscaler, compression: Compression | None = None) -> Method:
+    """Parse `bicubic`, a shipped name, a file, or comma-separated files of fixed-scale networks; `NAME=…` names it.
+
+    `compression` is that of the pictures to enlarge, for `clean="auto"`.
+    """
     name, equals, spec = text.partition("=")
     if not equals or not name or Path(text).is_file():
         name, spec = "", text
@@ -101,13 +105,14 @@ def find_method(text: str, upscaler: Upscaler) -> Method:
         return Method(name or "bicubic", bicubic, "bicubic")
     sources = [spec] if Path(spec).is_file() else spec.split(",")
     paths = [find(source) for source in sources]
-    checkpoints = [read_checkpoint(path) for path in paths]
-    return make_method(name or ", ".join(path.stem for path in paths), checkpoints, upscaler)
+    suited = replace(upscaler, model=paths[0]).for_picture(compression)
+    checkpoints = [read_cleaning(path, suited.strength) for path in paths]
+    return make_method(name or ", ".join(path.stem for path in paths), checkpoints, suited)
 
 
-def find_methods(texts: Sequence[str], upscaler: Upscaler) -> list[Method]:
+def find_methods(texts: Sequence[str], upscaler: Upscaler, compression: Compression | None = None) -> list[Method]:
     """Parse several methods; if two have the same name, each is named by its full text."""
-    methods = [find_method(text, upscaler) for text in texts]
+    methods = [find_method(text, upscaler, compression) for text in texts]
     names = [method.name for method in methods]
     named = [
         replace(method, name=text) if names.count(method.name) > 1 else method

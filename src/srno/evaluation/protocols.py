@@ -7,6 +7,7 @@ from typing import Literal, Self, cast, get_args
 
 from srno.errors import SRNOError
 from srno.evaluation.metrics import SSIM_SIGMA, SSIM_WINDOW, Channel
+from srno.imaging.picture import Compression
 
 LRSource = Literal["standard", "matlab", "pillow", "ready"]
 Kernel = Literal["matlab", "pillow", "ready"]
@@ -118,6 +119,11 @@ class Protocol:
         if self.lr != "standard":
             return self.lr
         return "matlab" if scale.y == scale.x and scale.x in (2, 3, 4) else "pillow"
+
+    @property
+    def compression(self) -> Compression | None:
+        """Compression of the low-resolution pictures."""
+        return None if self.jpeg is None else Compression("jpeg", self.jpeg)
 
     def to_dict(self) -> dict[str, str | int | bool | None]:
         """Plain values for JSON, the one-line description included."""

@@ -1,4 +1,4 @@
-"""JPEG: the segments with XMP, IPTC and comments, which Pillow writes in part and libvips reads in part."""
+"""JPEG: the segments with XMP, IPTC and comments, which Pillow and libvips handle in part, and quantisation tables."""
 
 import struct
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ MAX_COMMENT_BYTES = 65_533
 
 _XMP_PREFIX = b"http://ns.adobe.com/xap/1.0/\0"
 _EXTENDED_XMP_PREFIX = b"http://ns.adobe.com/xmp/extension/\0"
-_APP0, _APP1, _APP13, _COMMENT, _SCAN = 0xE0, 0xE1, 0xED, 0xFE, 0xDA
+_APP0, _APP1, _APP13, _COMMENT, _TABLES, _SCAN = 0xE0, 0xE1, 0xED, 0xFE, 0xDB, 0xDA
 _STANDALONE = (0x01, *range(0xD0, 0xD9))
 """Markers without a length."""
 
@@ -38,6 +38,19 @@ def iptc_of(data: bytes) -> bytes | None:
 def comments_of(data: bytes) -> tuple[bytes, ...]:
     """Return the comments of a file."""
     return tuple(_parts(data, _COMMENT))
+
+
+def luma_table_of(data: bytes) -> tuple[int, ...] | None:
+    """Return the 64 numbers of the first quantisation table, which is that of luma; None if there is none."""
+    for part in _parts(data, _TABLES):
+        at = 0
+        while at < len(part):
+            width, number = 1 + (part[at] >> 4), part[at] & 15  # bytes of an entry, number of the table
+            entries = part[at + 1 : at + 1 + 64 * width]
+            if number == 0 and len(entries) == 64 * width:
+                return tuple(int.from_bytes(entries[i : i + width], "big") for i in range(0, len(entries), width))
+            at += 1 + 64 * width
+    return None
 
 
 def add_segments(data: bytes, picture: Picture) -> bytes:

@@ -1,7 +1,7 @@
 """A picture in memory: upright samples with the values of the file, and its metadata."""
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,21 @@ from srno.imaging.formats import Format
 
 Samples: TypeAlias = npt.NDArray[np.uint8 | np.uint16]
 Floats: TypeAlias = npt.NDArray[np.float32]
+Codec: TypeAlias = Literal["jpeg", "webp", "avif", "heif"]
+
+
+@dataclass(frozen=True)
+class Compression:
+    """Lossy compression of a picture."""
+
+    codec: Codec
+    level: float
+    """JPEG: quality, 1 to 100, on the scale of the standard tables. Others: bits per pixel."""
+
+    def __str__(self) -> str:
+        if self.codec == "jpeg":
+            return f"JPEG of quality {self.level:.0f}"
+        return f"{self.codec.upper()} of {self.level:.2g} bits per pixel"
 
 
 @dataclass(frozen=True)
@@ -46,6 +61,8 @@ class Picture:
     """Horizontal and vertical."""
     format: Format = "PNG"
     """Format of the file that it was read from."""
+    compression: Compression | None = None
+    """Lossy compression of that file; None if it is lossless or unknown."""
     notes: tuple[str, ...] = ()
     """One line for everything that reading the file changed or left out."""
 

@@ -13,10 +13,11 @@ from PIL.GifImagePlugin import GifImageFile
 from PIL.TgaImagePlugin import TgaImageFile
 
 from srno.errors import SRNOError
+from srno.imaging.compression import jpeg_compression
 from srno.imaging.formats import CAPABILITIES, Format, check_claimed_size
 from srno.imaging.icc import cmyk_to_srgb, collapse_gray, match_profile, srgb
 from srno.imaging.metadata import Blocks, described
-from srno.imaging.picture import Picture, Samples, plausible_dpi
+from srno.imaging.picture import Compression, Picture, Samples, plausible_dpi
 
 FILE_CLASSES: Mapping[Format, Any] = MappingProxyType({"BMP": BmpImageFile, "GIF": GifImageFile, "TGA": TgaImageFile})
 
@@ -67,6 +68,12 @@ def to_pillow(picture: Picture) -> Image.Image:
     known = {"icc_profile": picture.icc, "exif": picture.exif, "xmp": picture.xmp, "dpi": picture.dpi}
     image.info.update({key: value for key, value in known.items() if value is not None})
     return image
+
+
+def pillow_compression(image: Image.Image) -> Compression | None:
+    """The compression of an image that was opened from a JPEG file; Pillow keeps none of other formats."""
+    tables: dict[int, list[int]] = getattr(image, "quantization", {})
+    return jpeg_compression(tables.get(0))
 
 
 def _bytes(value: object) -> bytes | None:

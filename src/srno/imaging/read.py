@@ -12,6 +12,7 @@ import pyvips
 from PIL import Image
 
 from srno.errors import SRNOError
+from srno.imaging.compression import compression_of
 from srno.imaging.formats import READ_FORMATS, Format, check_claimed_size, sniff
 from srno.imaging.heif import decode_heif
 from srno.imaging.ico import decode_ico
@@ -55,6 +56,11 @@ def read(source: Path | bytes, *, max_pixels: int = MAX_PIXELS, name: str | None
 def decode(data: bytes, name: str, max_pixels: int) -> Picture:
     """Decode the content of a file; the errors are those of the decoders, without the name."""
     kind = check_readable(data, name)
+    picture = _decode(data, kind, name, max_pixels)
+    return replace(picture, compression=compression_of(data, kind, picture.size))
+
+
+def _decode(data: bytes, kind: Format, name: str, max_pixels: int) -> Picture:
     if kind == "HEIF":
         check_claimed_size(*claimed_size(data, kind), max_pixels)
         return decode_heif(data, max_pixels)

@@ -16,6 +16,7 @@ import pyvips
 from srno.errors import SRNOError
 from srno.files import replacing
 from srno.imaging import exif
+from srno.imaging.compression import compression_of
 from srno.imaging.formats import Format, check_claimed_size, sniff
 from srno.imaging.icc import cmyk_to_srgb, match_profile, srgb
 from srno.imaging.metadata import Blocks, described
@@ -31,6 +32,8 @@ MAX_LARGE_PIXELS = 2**46
 """Pixels of a picture that is read in windows: 70 terapixels; more is a damaged header."""
 _SEQUENTIAL_FORMATS: frozenset[Format] = frozenset({"PNG", "JPEG", "TIFF", "WEBP"})
 """Formats that libvips reads from top to bottom in little memory; others are decoded at once."""
+_HEADER_BYTES = 1 << 22
+"""Enough for the quantisation tables of a JPEG file, which follow its metadata."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +142,9 @@ def _inspect_by_vips(path: Path, kind: Format) -> WindowFile:
     like = Picture(colour=converted, alpha=alpha, icc=kept, dpi=dpi_of(image), format=kind, notes=notes)
     if kind == "TIFF":
         return _described_tiff(replace(file, like=like))
+    with path.open("rb") as stream:
+        start = stream.read(_HEADER_BYTES) if kind == "JPEG" else stream.read() if kind == "WEBP" else b""
+    like = replace(like, compression=compression_of(start, kind, (image.width, image.height)))
     block = field_of(image, "exif-data")
     blocks = Blocks(exif=block, xmp=field_of(image, "xmp-data"), iptc=field_of(image, "iptc-data"))
     return _turned(replace(file, like=described(like, blocks)), exif.from_block(block).orientation)

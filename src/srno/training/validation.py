@@ -23,8 +23,14 @@ def scales_of(config: ModelConfig) -> tuple[Scale, ...]:
     return tuple(Scale(factor, factor) for factor in factors)
 
 
+PHOTO_QUALITY = 75
+"""JPEG quality of the low-resolution pictures that validate a run with the degradation photo."""
+
+
 def protocol_of(config: TrainConfig) -> Protocol:
-    return named_protocol("benchmark", max_pixels=config.validation_pixels)
+    """The protocol of a run's validations; what is trained on degraded pictures is validated on such."""
+    jpeg = PHOTO_QUALITY if config.degradation == "photo" else None
+    return named_protocol("benchmark", max_pixels=config.validation_pixels, jpeg=jpeg)
 
 
 def validate(model: Model, pictures: PictureSet, protocol: Protocol) -> dict[str, float]:

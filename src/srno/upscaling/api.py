@@ -45,6 +45,7 @@ class Options(TypedDict, total=False):
     integral: str | int
     memory: int | str | None
     precision: Precision
+    clean: str | float
     progress: Progress | None
 
 
@@ -87,6 +88,7 @@ def upscale(
     integral: str | int = "auto",
     memory: int | str | None = None,
     precision: Precision = "auto",
+    clean: str | float = "auto",
     progress: Progress | None = None,
 ) -> ImageOutput | list[ImageOutput] | Path:
     """Enlarge a picture, or several, by a factor or to a size, and return the same kind.
@@ -131,6 +133,10 @@ def upscale(
     precision
         Precision of the products: fp32, bf16, fp16, or auto, the fastest on this machine. The picture and all sums stay
         in fp32. A model in another precision than fp32 is used as it is.
+    clean
+        How strongly to remove what compression left, from 0 to 1, or `auto`, which reads the compression from a JPEG,
+        WebP, AVIF or HEIC file, or from a PIL image that was opened from a JPEG file, and is 0 for all else. Of the
+        model `light`, by name: a model that is loaded already is used as it is.
     progress
         Called with the finished share of all pictures together, from 0 to 1; may raise to cancel.
 
@@ -158,6 +164,7 @@ def upscale(
         integral=integral,
         memory=memory,
         precision=precision,
+        clean=clean,
     )
     if output is not None:
         if several or not is_file_input(image):

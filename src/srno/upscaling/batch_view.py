@@ -119,6 +119,8 @@ class BatchView:
             return ""
         points = f"{outcome.integral:,} points" if isinstance(outcome.integral, int) else outcome.integral
         method = f", {outcome.precision} products, integral from {points}" if outcome.precision else ""
+        if outcome.clean:
+            method += f", clean {outcome.clean:g}" + (f" for {outcome.compression}" if outcome.compression else "")
         memory = f", {outcome.peak_mb:,.0f} MB at most" if outcome.peak_mb else ""
         return method.replace("from exact", "exact") + memory
 

@@ -59,7 +59,8 @@ def enlarge_picture(
 ) -> Picture:
     """Enlarge a picture to the size of `target` with 8 or 16 bits; its metadata stays."""
     dtype = np.uint16 if bits == 16 else np.uint8
-    colour, alpha = enlarge(picture.colour, picture.alpha, target, upscaler, dtype, progress)
+    suited = upscaler.for_picture(picture.compression)
+    colour, alpha = enlarge(picture.colour, picture.alpha, target, suited, dtype, progress)
     return replace(picture, colour=colour, alpha=alpha)
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, TypeGuard, cast
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from srno.errors import SRNOError
 from srno.imaging.picture import Picture
-from srno.imaging.pillow import from_pillow
+from srno.imaging.pillow import from_pillow, pillow_compression
 from srno.imaging.read import read
 from srno.upscaling.enlarge import Array
 
@@ -49,7 +50,7 @@ def file_content(image: FileInput) -> Path | bytes:
 def open_image(image: FileInput | Image.Image | Array) -> Picture | Array:
     """Read a file or convert a PIL image, upright; an array stays."""
     if isinstance(image, Image.Image):
-        return from_pillow(ImageOps.exif_transpose(image))
+        return replace(from_pillow(ImageOps.exif_transpose(image)), compression=pillow_compression(image))
     return read(file_content(image)) if is_file_input(image) else cast(Array, image)
 
 

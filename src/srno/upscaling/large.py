@@ -9,6 +9,7 @@ from srno.gigapixel.make import make_large
 from srno.gigapixel.passes import Status
 from srno.gigapixel.prepare import LARGE_FORMATS, LargeRequest, LargeSettings
 from srno.imaging.formats import LARGE_CAPABILITIES, check_limits
+from srno.imaging.picture import Compression
 from srno.imaging.read import MAX_PIXELS
 from srno.imaging.windows import inspect
 from srno.machine import free_memory, parse_memory
@@ -69,8 +70,8 @@ def enlarge_large(
     metadata: bool,
     report: Callable[[Status], None],
     tell: Callable[[str], None],
-) -> tuple[Target, tuple[str, ...]]:
-    """Make one picture tile by tile; return its size and the notes."""
+) -> tuple[Target, Compression | None, tuple[str, ...]]:
+    """Make one picture tile by tile; return its size, the compression of its source and the notes."""
     target = job.target
     assert target is not None
     assert job.format is not None
@@ -93,7 +94,8 @@ def enlarge_large(
         memory=upscaler.memory,
         settings=settings,
     )
-    return target, make_large(request, upscaler.operator, report, tell)
+    suited = upscaler.for_picture(like.compression)
+    return target, like.compression, make_large(request, suited.operator, report, tell)
 
 
 def _rows_first(size: Size) -> tuple[int, int]:

@@ -30,6 +30,10 @@ class Outcome:
     """Precision of the products; None if the operator was not needed."""
     integral: int | str | None = None
     """Points of the kernel integral, or exact; None if the operator was not needed."""
+    clean: float | None = None
+    """How strongly compression was cleaned, 0 to 1; None if the operator was not needed."""
+    compression: str | None = None
+    """Compression of the input, from which `--clean auto` chooses; None if it is lossless or unknown."""
     seconds: float | None = None
     """Time spent on this picture: reading, computing and writing."""
     peak_mb: float | None = None

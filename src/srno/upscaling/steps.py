@@ -171,6 +171,8 @@ def finish(job: Job, loaded: Loaded, enlarged: Enlarged, settings: BatchSettings
         model=upscaler.name,
         precision=upscaler.product_precision if used else None,
         integral=upscaler.integral_of((target.whole[1], target.whole[0])) if used else None,
+        clean=upscaler.for_picture(picture.compression).strength if used else None,
+        compression=None if picture.compression is None else str(picture.compression),
         seconds=round(loaded.seconds + enlarged.seconds + time.perf_counter() - start, 3),
         peak_mb=peak_mb(),
         notes=(*_notes(job, settings, target, picture, loaded.sequence), *written.notes),
@@ -182,7 +184,7 @@ def make_in_tiles(job: Job, settings: BatchSettings, progress: BatchProgress) ->
     start, upscaler = time.perf_counter(), settings.upscaler
     if job.target is not None:
         progress.begin(job, job.target)
-    target, notes = enlarge_large(
+    target, compression, notes = enlarge_large(
         job,
         upscaler,
         settings.large,
@@ -203,6 +205,8 @@ def make_in_tiles(job: Job, settings: BatchSettings, progress: BatchProgress) ->
         model=upscaler.name,
         precision=upscaler.product_precision,
         integral=upscaler.integral_of((target.whole[1], target.whole[0])),
+        clean=upscaler.for_picture(compression).strength,
+        compression=None if compression is None else str(compression),
         seconds=round(time.perf_counter() - start, 3),
         peak_mb=peak_mb(),
         notes=(*first, *notes),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from srno.errors import SRNOError
 from srno.machine import parse_memory
+from srno.upscaling.cleaning import choose_strength
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from srno.field.field import Integral
+    from srno.imaging.picture import Compression
     from srno.machine import ProductPrecision
     from srno.operator.model import Model
     from srno.progress import Progress
@@ -45,6 +47,9 @@ class Upscaler:
     """Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072."""
     precision: Precision = "auto"
     """Precision of the products: fp32, bf16, fp16, or auto, the fastest on this machine."""
+    clean: str | float = "auto"
+    """How strongly to remove what compression left, 0 to 1; auto reads from each file how strongly it is compressed. Of
+    the model light."""
     alpha: AlphaBy = "operator"
     """How transparency is enlarged."""
     memory: str | int | None = None
@@ -63,6 +68,8 @@ class Upscaler:
                 raise SRNOError(f"{name} {getattr(self, name)!r}: choose {', '.join(get_args(known))}")
         if self.integral not in ("auto", "exact") and not (str(self.integral).isdecimal() and int(self.integral) > 0):
             raise SRNOError(f"integral {self.integral!r}: choose auto, exact or a number of points, such as 16384")
+        if self.clean != "auto" and not _is_share(self.clean):
+            raise SRNOError(f"clean {self.clean!r}: choose auto or a number from 0 to 1, such as 0.5")
         if self.memory is not None:
             parse_memory(self.memory)
 
@@ -105,7 +112,32 @@ class Upscaler:
     @cached_property
     def operator(self) -> "Model":
         """The model, loaded, on its device and in its precision."""
-        return _place(self.model, self.device, self.precision)
+        return _place(self.model, self.device, self.precision, self.strength)
+
+    @property
+    def strength(self) -> float:
+        """`clean` as a number; `auto` is 0 until a picture is known."""
+        return 0.0 if self.clean == "auto" else float(self.clean)
+
+    def for_picture(self, compression: "Compression | None") -> "Upscaler":
+        """The settings for one picture: `clean="auto"` becomes the strength that suits its compression."""
+        if self.clean != "auto" or compression is None or not self._can_clean:
+            return self
+        strength = choose_strength(compression)
+        if strength == 0:
+            return self
+        return self._cleaning.setdefault(strength, replace(self, clean=strength))
+
+    @cached_property
+    def _cleaning(self) -> "dict[float, Upscaler]":
+        """The settings with each strength that `auto` has chosen, so that each mixed model is made once."""
+        return {}
+
+    @cached_property
+    def _can_clean(self) -> bool:
+        from srno.checkpoints.catalogue import can_clean
+
+        return isinstance(self.model, str | Path) and can_clean(self.model)
 
     @property
     def points(self) -> "Integral":
@@ -143,6 +175,7 @@ class Upscaler:
         parts = ["self-ensemble of 8"] if self.ensemble else []
         parts += [] if self.integral == "exact" else [f"integrals from {self.integral} points"]
         parts += [] if self.precision == "fp32" else [f"{self.precision} products"]
+        parts += [f"clean {self.strength:g}"] if self.strength else []
         return ", ".join(parts)
 
     def with_encoder(self, encoder: "nn.Module") -> "Upscaler":
@@ -156,10 +189,18 @@ class Upscaler:
 
     def using(self, model: "Model") -> "Upscaler":
         """The same settings for a model that is loaded already."""
-        return replace(self, model=model, device="auto")
+        return replace(self, model=model, device="auto", clean=0.0)
 
 
-def _place(model: Any, device: str, precision: Precision) -> "Model":
+def _is_share(value: Any) -> bool:
+    """Whether this is a number from 0 to 1, or one as text, as flags are."""
+    try:
+        return not isinstance(value, bool) and 0 <= float(value) <= 1
+    except (TypeError, ValueError):
+        return False
+
+
+def _place(model: Any, device: str, precision: Precision, clean: float) -> "Model":
     """Load the model if needed and convert it. A model that the caller holds is copied, never changed."""
     import torch
 
@@ -169,10 +210,14 @@ def _place(model: Any, device: str, precision: Precision) -> "Model":
 
     dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
     if isinstance(model, str | Path):
-        loaded = load(model, device=choose_device(device))
+        loaded = load(model, device=choose_device(device), clean=clean)
         return loaded.to(dtypes[_resolve(precision, loaded)])
     if not isinstance(model, Model):
         raise SRNOError(f"model is a {type(model).__name__}; give a shipped name, a path or a model from srno.load")
+    if clean:
+        raise SRNOError(
+            f"clean {clean:g}: the model is loaded already; give its name, or srno.load(name, clean={clean:g})"
+        )
     here = next(model.parameters())
     if device != "auto" and choose_device(device).type != here.device.type:
         raise SRNOError(f"device {device!r}: the model is on {here.device.type}; move it with model.to({device!r})")
