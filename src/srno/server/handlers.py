@@ -22,6 +22,7 @@ from srno.server.requests import (
 )
 from srno.server.studio import GoneError, Studio
 from srno.server.tiles import BICUBIC, LARGEST_ZOOM, Tile
+from srno.upscaling.cleaning import choose_strength
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -59,7 +60,8 @@ async def about(studio: Studio, _request: "Request") -> Reply:
         {
             "version": __version__,
             "limits": {"bytes": studio.limits.bytes, "pixels": studio.limits.pixels},
-            "models": list(studio.models),
+            "models": studio.models.names,
+            "cleanable": studio.models.cleanable,
             "formats": formats,
             "reads": reads,
             "examples": list(studio.examples),
@@ -93,7 +95,9 @@ async def upload(studio: Studio, request: "Request") -> Reply:
     (width, height), picture = opened.size, opened.picture
     source = {"id": opened.id, "name": name, "width": width, "height": height}
     samples = {"bits": picture.bits, "format": picture.format, "alpha": picture.alpha is not None}
-    return json_reply(source | samples, 201)
+    found = picture.compression
+    suited = {} if found is None else {"compression": str(found), "clean": choose_strength(found)}
+    return json_reply(source | samples | suited, 201)
 
 
 async def state(studio: Studio, request: "Request") -> Reply:

@@ -21,21 +21,19 @@ from srno.field.blocks import RENDER_MEMORY, BlockField, Pixels
 from srno.imaging.formats import CAPABILITIES
 from srno.imaging.head import read_head
 from srno.imaging.read import read
-from srno.once import Once
-from srno.operator.model import Model
 from srno.progress import Progress
 from srno.server import clips, exports
 from srno.server.block_jobs import RENDER, BlockJobs, priority
 from srno.server.exports import Exported, ExportOptions
 from srno.server.inside import Channels, choose_channels, describe, look_inside
 from srno.server.long_jobs import LongJobs, State
+from srno.server.models import Models
 from srno.server.opened import Opened, as_png
 from srno.server.rates import Rates
 from srno.server.resample import Box, bicubic
 from srno.server.store import Store
 from srno.server.tiles import FILTERS, LARGEST_WINDOW_PIXELS, Tile, evaluate
 from srno.server.workers import FIRST, Task, Worker
-from srno.upscaling.upscaler import Upscaler
 
 EXPORT_NICENESS = 10
 """Added to the niceness of export threads, so that tiles run first."""
@@ -71,10 +69,9 @@ class Studio:
         limits: Limits = Limits(),  # noqa: B008 (frozen)
         examples: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
-        self.models, self.examples, self.limits, self.threads = dict(models), dict(examples), limits, threads
+        self.models, self.examples, self.limits, self.threads = Models(models), dict(examples), limits, threads
         self.jobs = LongJobs()
         self._store, self._rates = Store(memory), Rates()
-        self._models: Once[str, Model] = Once(len(self.models))
         self._lock = threading.Lock()
         # A block and a tile are small: one thread computes each, and several are computed in parallel. Large files and
         # exports have separate queues, so that tiles do not wait for them.
@@ -116,16 +113,16 @@ class Studio:
 
     def load(self, model: str) -> Task[None]:
         """Load a model unless it is loaded."""
-        if model in FILTERS or self._models.get(self._known(model)) is not None:
+        if model in FILTERS or self.models.is_loaded(model):
             return Task.finished(None)
-        return self._tiles.submit(lambda _: self._load(model) and None, FIRST)
+        return self._tiles.submit(lambda _: self.models.load(model) and None, FIRST)
 
     def state(self, picture: str, model: str) -> State:
         """Versions of the kernel integral: the newest that is known, and how many there will be.
 
         Work on the missing ones begins. The model has to be loaded.
         """
-        field = self._field(self.opened(picture), self._known(model))
+        field = self._field(self.opened(picture), self.models.check(model))
         self._blocks.settle(field)
         return {"version": field.version, "versions": field.versions}
 
@@ -136,7 +133,7 @@ class Studio:
         opened, key = self.opened(picture), ("tile", picture, tile)
         tile.check(opened.size)
         if tile.source not in FILTERS:
-            self._known(tile.source)
+            self.models.check(tile.source)
         known = self._store.get(key, bytes)
         if known is not None:
             return Task.finished(known)
@@ -167,7 +164,7 @@ class Studio:
         """What the operator computes on its way to a window, as maps. The model has to be loaded."""
         opened = self.opened(picture)
         view.check(opened.size, LARGEST_WINDOW_PIXELS)
-        field = self._field(opened, self._known(view.source))
+        field = self._field(opened, self.models.check(view.source))
         if not view.is_operator(opened.size):
             raise SRNOError("below ×1 nothing is enlarged, and the operator is not evaluated: zoom in")
         version, region = self._version(field, view), view.region(opened.size)
@@ -206,7 +203,7 @@ class Studio:
     def export(self, picture: str, fields: Mapping[str, Any]) -> str:
         """Start an export and return the id of its job. The model has to be loaded."""
         opened, model, options = self._export_options(picture, fields)
-        operator = self._load(model)
+        operator = self.models.load(model)
         needed = exports.memory_needed(opened, operator, options) + exports.SMALLEST_ENGINE_MEMORY
         self._store.check(needed, self._describe(opened, options))
 
@@ -222,7 +219,7 @@ class Studio:
     def estimate(self, picture: str, fields: Mapping[str, Any]) -> Task[State]:
         """Size of the picture and of the file, and seconds, of an export; the model has to be loaded."""
         opened, model, options = self._export_options(picture, fields)
-        needed = exports.memory_needed(opened, self._load(model), options) + exports.SMALLEST_ENGINE_MEMORY
+        needed = exports.memory_needed(opened, self.models.load(model), options) + exports.SMALLEST_ENGINE_MEMORY
         self._store.check(needed, self._describe(opened, options))
 
         def work(_progress: Progress) -> State:
@@ -266,7 +263,7 @@ class Studio:
         return done
 
     def _export_options(self, picture: str, fields: Mapping[str, Any]) -> tuple[Opened, str, ExportOptions]:
-        opened, model = self.opened(picture), self._known(str(fields.get("model")))
+        opened, model = self.opened(picture), self.models.check(str(fields.get("model")))
         return opened, model, exports.parse_options(fields, opened.picture)
 
     def _describe(self, opened: Opened, options: ExportOptions) -> str:
@@ -299,17 +296,9 @@ class Studio:
     def _workers(self) -> tuple[Worker, ...]:
         return self._tiles, self._reading, self._exporting
 
-    def _load(self, name: str) -> Model:
-        return self._models(name, lambda: Upscaler(model=self.models[name]).operator)
-
-    def _known(self, model: str) -> str:
-        if model not in self.models:
-            raise SRNOError(f"model {model!r} is unknown; choose {', '.join(self.models)}")
-        return model
-
     def _field_of(self, opened: Opened, source: str) -> BlockField | None:
         """The field of a model; None for a filter."""
-        return None if source in FILTERS else self._field(opened, self._known(source))
+        return None if source in FILTERS else self._field(opened, self.models.check(source))
 
     def _field(self, opened: Opened, model: str) -> BlockField:
         key = ("field", opened.id, model)
@@ -317,7 +306,7 @@ class Studio:
             field = self._store.get(key, BlockField)
             if field is None:
                 field = BlockField(
-                    model=self._load(model),
+                    model=self.models.load(model),
                     size=(opened.size[1], opened.size[0]),
                     pixels=self._pixels(opened.id),
                     cache=self._store,

@@ -2,6 +2,7 @@
 
 import { estimateExport, makeFile, pause } from "./api.js";
 import { readSettings, saveSettings } from "./keep.js";
+import { nameOf } from "./labels.js";
 import { amount, announce, download, duration } from "./messages.js";
 
 const $ = (id) => document.getElementById(id);
@@ -84,7 +85,7 @@ export class Exporter {
 
   #describe({ width, height }) {
     const number = (value) => value.toLocaleString("en");
-    return `Gives ${number(width)} × ${number(height)} pixels by ${this.current().model}.`;
+    return `Gives ${number(width)} × ${number(height)} pixels by ${nameOf(this.current().model)}.`;
   }
 
   /** Ask the server how long the export takes, how large the file is, and whether there is memory for it. */

@@ -4,8 +4,19 @@ export const BICUBIC = "bicubic";
 export const NEAREST = "nearest";
 export const FILTERS = [BICUBIC, NEAREST];
 
+/** The source that is a model with a strength of cleaning, as the server names it. */
+export const sourceOf = (model, clean) => (clean > 0 ? `${model}@${clean}` : model);
+
+/** Model and strength of a source; a model whose own name ends like this is not among those that clean. */
+export function partsOf(source, cleanable) {
+  const at = source.lastIndexOf("@");
+  const model = source.slice(0, at);
+  return cleanable.includes(model) ? { model, clean: Number(source.slice(at + 1)) } : { model: source, clean: 0 };
+}
+
 /** The name of a source. */
-export const nameOf = (source) => ({ [BICUBIC]: "bicubic", [NEAREST]: "nearest neighbour" })[source] ?? `srno · ${source}`;
+export const nameOf = (source) =>
+  ({ [BICUBIC]: "bicubic", [NEAREST]: "nearest neighbour" })[source] ?? `srno · ${source.replace(/@([\d.]+)$/, ", clean $1")}`;
 
 /** What the window shows of a source, in words: what is bicubic is called bicubic. */
 export function labelOf(layer, view) {

@@ -6,7 +6,7 @@ import { Clipper } from "./clip.js";
 import { Exporter } from "./export.js";
 import { findFile, keepFile, readSettings, saveSettings } from "./keep.js";
 import { listenForKeys } from "./keys.js";
-import { BICUBIC, FILTERS, nameOf } from "./labels.js";
+import { BICUBIC, FILTERS, nameOf, partsOf, sourceOf } from "./labels.js";
 import { announce, clearErrors, showError } from "./messages.js";
 import { acceptedTypes, describeLimits, listen, refusal, showExamples } from "./open.js";
 import { Queue } from "./queue.js";
@@ -17,6 +17,7 @@ const BASE_PIXELS = 1.5e6; // largest copy of the picture, stretched until tiles
 const MODES = ["off", "divider", "side", "lens"];
 const VIEWER_IDS = ["stage", "tools", "title", "open-other"];
 const TITLE = document.title;
+const CLEAN_MS = 150; // the slider rests for so long before its strength is computed
 
 const $ = (id) => document.getElementById(id);
 
@@ -59,7 +60,12 @@ class Page {
     $("file").accept = acceptedTypes(about);
     for (const model of about.models) $("model").append(new Option(model, model));
     $("model-choice").hidden = about.models.length < 2;
-    $("model").addEventListener("change", () => this.choose({ model: $("model").value }));
+    $("model").addEventListener("change", () => this.choose({ model: this.#sourceFor($("model").value) }));
+    $("clean").addEventListener("input", () => {
+      this.#showClean(Number($("clean").value));
+      clearTimeout(this.cleaning);
+      this.cleaning = setTimeout(() => this.choose({ model: sourceOf($("model").value, Number($("clean").value)) }), CLEAN_MS);
+    });
     $("against").addEventListener("change", () => this.choose({ against: $("against").value }));
     this.#listSources();
     const choose = () => $("file").click();
@@ -100,6 +106,19 @@ class Page {
     if (readSettings().inside) this.toggleInside();
   }
 
+  /** The source of a model with the strength that suits the picture. */
+  #sourceFor(model) {
+    return sourceOf(model, this.about.cleanable.includes(model) ? (this.viewer.picture?.clean ?? 0) : 0);
+  }
+
+  #showClean(clean) {
+    const { picture } = this.viewer;
+    $("clean").value = clean;
+    $("clean-value").textContent = clean === (picture?.clean ?? 0) ? `${clean} (auto)` : clean;
+    const reason = picture?.compression ? `${picture.compression} suits ${picture.clean}` : "the file is not compressed, or does not say so";
+    $("clean-choice").title = `How strongly to remove what compression left: ${reason}`;
+  }
+
   /** Offer a filter or another model as the other side, never the model itself. */
   #listSources() {
     const { choice, about } = this;
@@ -107,7 +126,10 @@ class Page {
     if (![...FILTERS, ...models].includes(choice.against)) choice.against = BICUBIC;
     $("against").replaceChildren(...[...FILTERS, ...models].map((source) => new Option(nameOf(source), source)));
     $("against").value = choice.against;
-    $("model").value = choice.model;
+    const { model, clean } = partsOf(choice.model, about.cleanable);
+    $("model").value = model;
+    $("clean-choice").hidden = !about.cleanable.includes(model);
+    this.#showClean(clean);
   }
 
   choose(changed) {
@@ -115,7 +137,7 @@ class Page {
       Object.assign(this.choice, changed);
       this.#listSources();
     });
-    saveSettings(this.choice);
+    saveSettings({ ...this.choice, model: partsOf(this.choice.model, this.about.cleanable).model });
   }
 
   // Open pictures
@@ -177,6 +199,8 @@ class Page {
     $("facts").textContent = `${picture.width} × ${picture.height}`;
     document.title = `${picture.name} – srno`;
     this.viewer.show(picture, base, view);
+    if (!view) this.choice.model = this.#sourceFor(partsOf(this.choice.model, this.about.cleanable).model);
+    this.#listSources();
     this.exporter.reset();
     this.clipper.reset();
     if (state) this.#apply(state);
@@ -224,7 +248,7 @@ class Page {
   }
 
   #apply({ model, with: against, mode, split, place }) {
-    if (this.about.models.includes(model)) this.choice.model = model;
+    if (model && this.about.models.includes(partsOf(model, this.about.cleanable).model)) this.choice.model = model;
     this.choice.against = against ?? this.choice.against;
     this.#listSources();
     this.viewer.apply({ mode: MODES.includes(mode) ? mode : null, split: Number.parseFloat(split) / 100, place });
