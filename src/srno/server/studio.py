@@ -27,7 +27,7 @@ from srno.server.block_jobs import RENDER, BlockJobs, priority
 from srno.server.exports import Exported, ExportOptions
 from srno.server.inside import Channels, choose_channels, describe, look_inside
 from srno.server.long_jobs import LongJobs, State
-from srno.server.models import Models
+from srno.server.offered_models import Models
 from srno.server.opened import Opened, as_png
 from srno.server.rates import Rates
 from srno.server.resample import Box, bicubic
