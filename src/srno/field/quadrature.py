@@ -23,7 +23,7 @@ PLASTIC_NUMBER = 1.324717957244746
 def integral_points(integral: Integral, size: tuple[int, int]) -> int | None:
     """Return the number of pixels of an output of `size` that the integral is estimated from; None for all.
 
-    With those of `auto` each picture of the evaluation sets loses less than 0.005 dB (docs/weights.md).
+    `auto` is to cost no picture 0.005 dB; docs/weights.md has what was measured.
     """
     if integral == "exact":
         return None
