@@ -24,7 +24,8 @@ import torch
 from srno.checkpoints.native import Card
 from srno.evaluation.forms import load_or_build
 from srno.export.export import Exporter, Precision
-from srno.field.field import Integral, lift
+from srno.field.field import lift
+from srno.field.quadrature import Integral
 from srno.operator.model import Model
 
 POINTS = 16384

@@ -5,7 +5,8 @@
 
 A bare render takes a tensor and gives a tensor. The rest is decoding, encoding, file names and reports, which overlap
 with computing where there are cores for it. Both are measured in turns, and the least of each counts. The model is
-loaded before, since the start does not depend on the number of pictures; `--start` measures that start instead.
+loaded before, since the start does not depend on the number of pictures; `--start` measures that start instead, from
+`import srno` to the first picture.
 """
 
 import argparse
@@ -50,14 +51,33 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+LAPS = """
+import time
+laps = [time.perf_counter()]
+def lap(): laps.append(time.perf_counter())
+import srno; lap()
+import torch; lap()
+import srno.upscaling.api; lap()
+model = srno.load("default"); lap()
+srno.upscale({picture!r}, scale=2, model=model); lap()
+print(*(after - before for before, after in zip(laps, laps[1:])))
+"""
+PARTS = ("import srno", "import torch", "modules of srno", "load the model", "first picture")
+
+
 def measure_start(picture: Path, repeats: int) -> None:
-    """Print the time of the whole command for one small picture, and of its parts in a fresh process."""
+    """Print the time of the whole command for one small picture, and of the same in Python, part by part."""
     command = [sys.executable, "-m", "srno", "upscale", str(picture), "-s", "2", "--overwrite"]
-    imports = [sys.executable, "-c", "import torch"]
-    best = [
-        min(seconds(partial(subprocess.run, each, check=True)) for _ in range(repeats)) for each in (command, imports)
-    ]
-    print(f"srno upscale of one small picture: {best[0]:.2f} s, of which `import torch` takes {best[1]:.2f} s")
+    python = [sys.executable, "-c", LAPS.format(picture=str(picture))]
+    whole: list[float] = []
+    parts: list[list[float]] = []
+    for _ in range(repeats):
+        whole.append(seconds(partial(subprocess.run, command, check=True, capture_output=True)))
+        printed = subprocess.run(python, check=True, capture_output=True, text=True).stdout
+        parts.append([float(part) for part in printed.split()])
+    best = min(parts, key=sum)
+    print(f"srno upscale of one small picture: {min(whole):.2f} s, from the shell and back")
+    print(f"in Python {sum(best):.2f} s: " + ", ".join(f"{n} {t:.2f}" for n, t in zip(PARTS, best, strict=True)))
 
 
 def main() -> None:
@@ -65,6 +85,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--size", default="160x120")
     parser.add_argument("--format", default="png")
+    parser.add_argument("--model", default="default")
     parser.add_argument("--scale", default="2")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--start", action="store_true")
@@ -77,7 +98,7 @@ def main() -> None:
         if arguments.start:
             measure_start(next(source.iterdir()), arguments.repeats)
             return
-        request, upscaler = make_request(arguments.scale, None, None, None, None), Upscaler()
+        request, upscaler = make_request(arguments.scale, None, None, None, None), Upscaler(model=arguments.model)
         target = request.target((width, height)).whole
         images = [torch.rand(3, height, width) * 2 - 1 for _ in range(arguments.count)]
         settings = BatchSettings(request=request, upscaler=upscaler)

@@ -1,6 +1,7 @@
 """Positions in integers against those of the operator in float64, at sizes that no model is run on here."""
 
 from functools import cache
+from typing import Literal
 
 import numpy as np
 import onnxruntime
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from export.exported import open_session, run_session
 from srno.export.axes import point_axes, whole_axes
 from srno.export.graph import Graph
-from srno.field.field import low_discrepancy
+from srno.field.quadrature import golden_lattice, integral_points
 from srno.operator.grid import BORDER_SHIFT, nearest_pixel, neighbours, offset
 from srno.operator.projection import make_skip
 from srno.operator.sampling import whole_picture
@@ -84,7 +85,7 @@ def test_the_cell_is_clamped_beyond_4(lr: int, size: int, cell: float):
 
 
 @cache
-def points_session(points: int) -> onnxruntime.InferenceSession:
+def points_session(points: int | Literal["auto"]) -> onnxruntime.InferenceSession:
     graph = Graph("float32")
     features = graph.input("features", "float32", (1, 1, "h", "w"), "")
     y, x = point_axes(graph, features, graph.input("size", "int64", (2,), ""), points)
@@ -94,16 +95,18 @@ def points_session(points: int) -> onnxruntime.InferenceSession:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from([1, 7, 500, 20000]), st.integers(1, 9000), st.integers(1, 9000))
-def test_points_are_those_of_the_engine(points: int, height: int, width: int):
+@given(st.sampled_from([1, 7, 500, 20000, "auto"]), st.integers(1, 9000), st.integers(1, 9000))
+def test_points_are_those_of_the_engine(points: int | Literal["auto"], height: int, width: int):
     inputs = {"features": np.zeros((1, 1, 2, 2), np.float32), "size": np.array([height, width])}
     rows, columns = run_session(points_session(points), inputs)
-    if height * width <= points:
-        assert sorted(zip(rows, columns, strict=True)) == [(y, x) for y in range(height) for x in range(width)]
+    n = integral_points(points, (height, width))
+    if n is None:
+        expected = np.indices((height, width)).reshape(2, -1)
+        assert np.array_equal(np.stack([rows, columns]), expected)
         return
-    expected = low_discrepancy(points, (height, width), CPU)
-    for ours, theirs in zip((rows, columns), expected, strict=True):
-        apart = np.abs(ours - theirs.numpy())
-        # 30 bits instead of 53: a point on the border of two pixels may be in the other one
-        assert apart.max() <= 1
-        assert np.count_nonzero(apart) <= 1 + points / 1000
+    expected_rows, expected_columns = golden_lattice(n, (height, width), CPU)
+    assert np.array_equal(rows, expected_rows.numpy())
+    apart = np.abs(columns - expected_columns.numpy())
+    # 30 bits instead of 53: a point on the border of two pixels may be in the other one
+    assert np.isin(apart, (0, 1, width - 1)).all()
+    assert np.count_nonzero(apart) <= 1 + n / 1000

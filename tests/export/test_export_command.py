@@ -54,10 +54,10 @@ def test_three_graphs_with_options(capsys: Capture, tmp_path: Path, checkpoint: 
     assert not (tmp_path / "m.onnx").exists()
 
 
-def test_auto_is_the_number_of_points_of_upscale(capsys: Capture, tmp_path: Path, checkpoint: Path):
+def test_auto_is_decided_by_the_graph(capsys: Capture, tmp_path: Path, checkpoint: Path):
     assert run(capsys, "export", checkpoint, tmp_path / "m.onnx", "--integral", "auto")[0] == 0
     stored = {each.key: each.value for each in onnx.load(tmp_path / "m.onnx").metadata_props}
-    assert stored["integral"] == "131072"
+    assert stored["integral"] == "auto"
 
 
 @pytest.mark.parametrize("flags", [(), ("--parts",)])

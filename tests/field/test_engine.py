@@ -13,7 +13,7 @@ from srno.checkpoints.build import create_model
 from srno.config import PRESETS, EDSRConfig, RDNConfig, SRNOConfig
 from srno.errors import SRNOError
 from srno.field import engine
-from srno.field.field import Field, lift, low_discrepancy
+from srno.field.field import Field, lift
 from srno.field.plan import Plan
 from srno.operator.grid import cell_of, make_grid
 from srno.operator.model import Model
@@ -175,18 +175,6 @@ def test_quadrature_converges_to_the_exact_integral():
     errors = [largest(field.render((64, 64), integral=n), exact) for n in (16, 256, 2048)]
     assert errors[2] < errors[0] / 3
     assert largest(field.render((64, 64), integral=64 * 64), exact) == 0
-
-
-@pytest.mark.parametrize("size", [(512, 512), (288, 352), (7, 4096), (1, 1)])
-def test_quadrature_points_are_uniform_over_the_grid_and_within_picture_pixels(size: tuple[int, int]):
-    rows, columns = low_discrepancy(4096, size, torch.device("cpu"))
-    assert 0 <= int(rows.min()) <= int(rows.max()) < size[0]
-    assert 0 <= int(columns.min()) <= int(columns.max()) < size[1]
-    if min(size) >= 64:
-        within_a_pixel = (rows % 4) * 4 + columns % 4  # at ×4
-        over_the_picture = (4 * rows // size[0]) * 4 + 4 * columns // size[1]
-        for cells in (within_a_pixel, over_the_picture):
-            assert torch.bincount(cells, minlength=16).float().div(4096 / 16).sub(1).abs().max() < 0.2
 
 
 def test_cell_clip_clamps_the_cell_at_scale_four():

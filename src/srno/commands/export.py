@@ -33,7 +33,7 @@ def export(
         Write encoder, integral and render as graphs of their own (out.encoder.onnx … for out.onnx), for programs that
         compute the output in tiles and in constant memory.
     integral
-        Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072.
+        Kernel integral over every output pixel (exact), from this many of them, or auto: one in 32, 24576 to 131072.
     precision
         Precision of the products: fp32, or fp16 for half the file size.
     overwrite
@@ -63,14 +63,12 @@ def export(
         sys.stdout.write(f"{path}: {about}, {path.stat().st_size / 1e6:.1f} MB\n")
 
 
-def _points(integral: str) -> int | None:
+def _points(integral: str) -> int | Literal["auto"] | None:
     """Number of points, None for all."""
     if integral == "exact":
         return None
     if integral == "auto":
-        from srno.field.field import AUTO_INTEGRAL_POINTS
-
-        return AUTO_INTEGRAL_POINTS
+        return "auto"
     if not (integral.isdecimal() and int(integral) > 0):
         raise SRNOError(f"--integral {integral!r}: choose auto, exact or a number of points, such as 16384")
     return int(integral)

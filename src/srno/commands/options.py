@@ -63,7 +63,7 @@ class EvaluationFlags(Upscaler):
     """Precision of the products: fp32, bf16, fp16, or auto, the fastest on this machine."""
     clean: Annotated[str | float, Parameter(parse=False)] = 0.0
     integral: str | int = "exact"
-    """Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072."""
+    """Kernel integral over every output pixel (exact), from this many of them, or auto: one in 32, 24576 to 131072."""
 
 
 @dataclass(frozen=True, kw_only=True)

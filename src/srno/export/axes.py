@@ -6,20 +6,22 @@ runtimes compute int64 as int32: all numbers are below 2³¹ as long as 2·n·N 
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from srno.export.graph import Graph
 from srno.export.value import Dim, Value
+from srno.field.quadrature import AUTO_POINTS, GOLDEN_RATIO, PIXELS_PER_POINT
 from srno.operator.grid import BORDER_SHIFT
 from srno.operator.sampling import LARGEST_TRAINING_SCALE, WINDOW_MARGIN
 
 SHIFTS_PER_PIXEL = round(2 / BORDER_SHIFT)
 """`operator.grid` shifts queries by n / this many pixels before it looks up the pixel that contains them."""
-PLASTIC_NUMBER = 1.324717957244746
-"""The real root of x³ = x + 1, whose powers turn the low-discrepancy sequence of the engine."""
 TURN_TABLE = 512
 """Entries of the table for the low digits of a point's number."""
 HALF_TURN_BITS = 15
 """Turns have 30 bits and are multiplied by a side in two halves, each product below 2³¹."""
+SIDE_DIGIT = 256
+"""A side is multiplied in two digits to this base, for the same reason."""
 
 
 @dataclass(frozen=True)
@@ -131,14 +133,19 @@ def tile_axes(graph: Graph, features: Value, size: Value, tile: Value) -> tuple[
     return axes[0], axes[1], window
 
 
-def point_axes(graph: Graph, features: Value, size: Value, points: int) -> tuple[Axis, Axis]:
-    """Rows and columns of `points` pixels, those of `field.low_discrepancy`; of all pixels if there are not more."""
+def point_axes(graph: Graph, features: Value, size: Value, points: int | Literal["auto"]) -> tuple[Axis, Axis]:
+    """Rows and columns of pixels, those of `field.quadrature.golden_lattice`; of all pixels if there are not more."""
     height, width = _sides(size)
     total = height * width
-    number = graph.arange(graph.constant([0], "int64"), total.at_most(points), "points")
-    all_rows, few = number / width, total <= points
-    rows = graph.where(few, all_rows, _spread(graph, number + 1, points, 1, height))
-    columns = graph.where(few, number - all_rows * width, _spread(graph, number + 1, points, 2, width))
+    if points == "auto":
+        least, most = AUTO_POINTS
+        n = (total / PIXELS_PER_POINT).at_least(least).at_most(most)
+    else:
+        n, most = graph.constant([points], "int64"), points
+    number = graph.arange(graph.constant([0], "int64"), n.at_most(total), "points")
+    all_rows, few = number / width, total <= n
+    rows = graph.where(few, all_rows, _in_equal_steps(number, n, height))
+    columns = graph.where(few, number - all_rows * width, _in_golden_steps(graph, number, most, width))
     return Axis(features.length(2), height, rows), Axis(features.length(3), width, columns)
 
 
@@ -152,15 +159,23 @@ def _sides(size: Value) -> tuple[Value, Value]:
     return size.slice(0, 0, 1, 1), size.slice(0, 1, 2, 1)
 
 
-def _spread(graph: Graph, count: Value, points: int, power: int, side: Value) -> Value:
-    """Pixels ⌊side·((½ + count·ρ^-power) mod 1)⌋, where counts are at most `points` and ρ is the plastic number."""
+def _in_equal_steps(number: Value, n: Value, side: Value) -> Value:
+    """Pixels ⌊side·(2·number + 1) / 2n⌋, by long division."""
+    numerator, denominator, high = number * 2 + 1, n * 2, side / SIDE_DIGIT
+    first = numerator * high
+    quotient = first / denominator
+    rest = (first - quotient * denominator) * SIDE_DIGIT + numerator * (side - high * SIDE_DIGIT)
+    return quotient * SIDE_DIGIT + rest / denominator
+
+
+def _in_golden_steps(graph: Graph, number: Value, most: int, side: Value) -> Value:
+    """Pixels ⌊side·((½ + number·φ) mod 1)⌋, where numbers are below `most` and φ is the golden ratio."""
     unit, half = 1 << 2 * HALF_TURN_BITS, 1 << HALF_TURN_BITS
-    step = PLASTIC_NUMBER**-power
-    coarse = [int((0.5 + i * step) % 1 * unit) for i in range(0, points + 1, TURN_TABLE)]
-    fine = [int(i * step % 1 * unit) for i in range(TURN_TABLE)]
-    block = count / TURN_TABLE
-    turn = graph.table(f"turns.{power}.coarse", coarse).gather(block)
-    turn = turn + graph.table(f"turns.{power}.fine", fine).gather(count - block * TURN_TABLE)
+    coarse = [int((0.5 + i * GOLDEN_RATIO) % 1 * unit) for i in range(0, most, TURN_TABLE)]
+    fine = [int(i * GOLDEN_RATIO % 1 * unit) for i in range(TURN_TABLE)]
+    block = number / TURN_TABLE
+    turn = graph.table("turns.coarse", coarse).gather(block)
+    turn = turn + graph.table("turns.fine", fine).gather(number - block * TURN_TABLE)
     turn = turn - turn / unit * unit
     high = turn / half
     low = turn - high * half

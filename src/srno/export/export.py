@@ -41,13 +41,13 @@ class Exporter:
 
     model: Model
     card: Card
-    points: int | None = None
-    """Output pixels that the kernel integral is estimated from; None for all of them."""
+    points: int | Literal["auto"] | None = None
+    """Output pixels that the kernel integral is estimated from, `auto` as in the engine; None for all of them."""
     precision: Precision = "fp32"
     """Precision of the products; pictures, positions and sums over pixels are never below fp32."""
 
     def __post_init__(self) -> None:
-        if self.points is not None and self.points < 1:
+        if isinstance(self.points, int) and self.points < 1:
             raise SRNOError(f"integral {self.points}: choose at least 1 point, or exact")
         if self.precision not in KINDS:
             raise SRNOError(f"precision {self.precision!r}: choose {', '.join(KINDS)}")

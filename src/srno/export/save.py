@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from srno.checkpoints.native import Card
 from srno.errors import SRNOError
@@ -20,14 +20,14 @@ def save_onnx(
     *,
     card: Card | None = None,
     parts: bool = False,
-    points: int | None = None,
+    points: int | Literal["auto"] | None = None,
     precision: Precision = "fp32",
     overwrite: bool = False,
 ) -> list[Path]:
     """Write a model as one ONNX graph, or as several with `parts`, and return the paths.
 
-    `points` is the number of output pixels that the kernel integral is estimated from; None for all of them. The
-    graphs hold the card in their metadata.
+    `points` is the number of output pixels that the kernel integral is estimated from, `auto` as in the engine; None
+    for all of them. The graphs hold the card in their metadata.
 
     >>> import srno, tempfile, pathlib
     >>> from srno.export.save import save_onnx

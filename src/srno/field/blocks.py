@@ -18,7 +18,8 @@ from torch import Tensor
 
 from srno.field.encode import encode
 from srno.field.engine import Integrals, integrate_points
-from srno.field.field import CACHED_SCALES, Field, Region, low_discrepancy
+from srno.field.field import CACHED_SCALES, Field, Region
+from srno.field.quadrature import golden_lattice, low_discrepancy
 from srno.once import Once
 from srno.operator.encoder import channels, radius
 from srno.operator.model import Model
@@ -152,7 +153,7 @@ class BlockField:
         if self._is_sampled:
             return self._lift_samples(whole, 1)
         features = self._field(*self._all, None).features
-        rows, columns = low_discrepancy(min(QUADRATURE_POINTS, size[0] * size[1]), size, features.device)
+        rows, columns = golden_lattice(min(QUADRATURE_POINTS, size[0] * size[1]), size, features.device)
         cell = whole.cell(clip=True, device=features.device)
         return self.model.lift_points(features.permute(2, 0, 1).unsqueeze(0), whole.points(rows, columns), cell)[0]
 

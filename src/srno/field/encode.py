@@ -22,7 +22,7 @@ def encode(
     image = image.contiguous(memory_format=torch.channels_last)
     tiles = list(product(_spans(height, tile[0], halo), _spans(width, tile[1], halo)))
     if progress is not None:
-        encoder = _with_progress(encoder, sum(_length(y[1]) * _length(x[1]) for y, x in tiles), progress)
+        encoder = _with_progress(encoder, tile_pixels((height, width), tile, halo), progress)
     features = image.new_empty(0)
     for (rows, outer_rows), (columns, outer_columns) in tiles:
         inner = slice(rows.start - outer_rows.start, rows.stop - outer_rows.start)
@@ -32,6 +32,12 @@ def encode(
             features = part.new_empty(height, width, part.shape[-1])
         features[rows, columns] = part
     return features
+
+
+def tile_pixels(size: tuple[int, int], tile: tuple[int, int], halo: int) -> int:
+    """Pixels that the encoder computes for a picture of `size`, the halos of its tiles included."""
+    rows, columns = (sum(_length(outer) for _, outer in _spans(*axis, halo)) for axis in zip(size, tile, strict=True))
+    return rows * columns
 
 
 def _spans(side: int, length: int, halo: int) -> list[tuple[slice, slice]]:

@@ -5,7 +5,8 @@ from itertools import product
 
 from torch import Tensor
 
-from srno.field.field import Integral, lift
+from srno.field.field import lift
+from srno.field.quadrature import Integral
 from srno.machine import default_budget
 from srno.operator.model import Model
 from srno.progress import Progress, between, part_of

@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from srno.errors import SRNOError
 from srno.field.encode import encode
 from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points, sum_moments
 from srno.field.plan import SMALLEST_TILE, Plan, encoder_tile, plan_render
+from srno.field.quadrature import Integral, golden_lattice, integral_points
 from srno.machine import default_budget, out_of_memory, parse_memory
 from srno.once import Once
 from srno.operator.fused import Moments
@@ -20,18 +21,12 @@ from srno.operator.model import Model
 from srno.operator.sampling import GridDecoder, Sampling, whole_picture, window
 from srno.progress import Progress
 
-Integral: TypeAlias = int | Literal["auto", "exact"]
-"""How the kernel integral is computed: over every output pixel, from this many of them, or `auto`."""
 Region: TypeAlias = tuple[float, float, float, float]
 """(top, left, bottom, right) in pixels of the picture."""
 Result = TypeVar("Result")
 
-AUTO_INTEGRAL_POINTS = 131072
-"""Points that `auto` uses: each picture of the evaluation sets loses less than 0.005 dB (docs/weights.md)."""
 CACHED_SCALES = 64
 """Scales whose integrals a field caches."""
-PLASTIC_NUMBER = 1.324717957244746
-"""The real root of x³ = x + 1."""
 ENCODER_BUDGET_SHARE = 0.5
 """Share of the budget for the encoder's activations."""
 LARGEST_INPUT_VALUE = 2.0
@@ -204,7 +199,7 @@ class Field:
         return _retry_in_smaller_pieces(self._plan(whole), attempt)
 
     def _integrate_points(self, whole: Sampling, points: int, clip: bool) -> Integrals:
-        rows, columns = low_discrepancy(points, whole.size, self.image.device)
+        rows, columns = golden_lattice(points, whole.size, self.image.device)
         z = self.lift_points(whole.points(rows, columns), whole.cell(clip=clip, device=self.image.device))
         return integrate_points(self.model.kernel_layers(), z, self._plan(whole).chunk)
 
@@ -268,27 +263,6 @@ def _pair(size: Any) -> tuple[int, int]:
     except (TypeError, ValueError):
         raise SRNOError(f"size {size!r}: give (height, width), two whole numbers") from None
     return height, width
-
-
-def integral_points(integral: Integral, size: tuple[int, int]) -> int | None:
-    """Return the number of pixels of an output of `size` that the integral is estimated from; None for all."""
-    if integral == "exact":
-        return None
-    points = AUTO_INTEGRAL_POINTS if integral == "auto" else integral
-    if isinstance(points, bool) or not isinstance(points, int) or points < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise SRNOError(f"integral {integral!r}: choose auto, exact or a number of points such as 16384")
-    return points if points < size[0] * size[1] else None
-
-
-def low_discrepancy(n: int, size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Rows and columns (n,) of pixels that are spread evenly over a grid (height, width).
-
-    The sequence has irrational steps (Roberts' R₂). Sobol points are dyadic: on grids whose sides are multiples of
-    powers of two they miss some positions within a pixel of the picture, for any number of points.
-    """
-    count = torch.arange(1, n + 1, dtype=torch.float64, device=device)
-    rows, columns = ((0.5 + count * PLASTIC_NUMBER**-power) % 1 for power in (1, 2))
-    return (rows * size[0]).long(), (columns * size[1]).long()
 
 
 def _advance(progress: Progress | None, total: int) -> Advance:

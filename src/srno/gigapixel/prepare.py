@@ -11,7 +11,7 @@ import torch
 
 from srno._version import __version__
 from srno.errors import SRNOError, require
-from srno.field.field import Integral, integral_points
+from srno.field.quadrature import Integral, integral_points
 from srno.gigapixel.bigtiff import BigTiff
 from srno.gigapixel.budget import LARGEST_SIDE, STORED_TILE, choose_pieces, memory_limit
 from srno.gigapixel.container import Compression, Container, check_jpeg

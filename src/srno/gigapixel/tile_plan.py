@@ -10,7 +10,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from srno.field.field import Region, low_discrepancy
+from srno.field.field import Region
+from srno.field.quadrature import golden_lattice
 from srno.gigapixel.point_windows import PointWindows, window_side
 from srno.operator.sampling import Sampling, whole_picture, window
 
@@ -130,7 +131,7 @@ class TilePlan:
     @cached_property
     def _points(self) -> tuple[Tensor, Tensor, Tensor]:
         """Rows and columns of the integral's points, and the tile of each."""
-        rows, columns = low_discrepancy(self.points or 0, self.whole, torch.device("cpu"))
+        rows, columns = golden_lattice(self.points or 0, self.whole, torch.device("cpu"))
         y, x = (
             torch.bucketize(places, torch.tensor(edges[1:]), right=True)
             for places, edges in zip((rows, columns), self.edges, strict=True)

@@ -2,12 +2,13 @@
 
 import io
 from collections.abc import Iterable
-from typing import BinaryIO, Literal
-
-import tifffile
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from srno.imaging import ifd, iptc
 from srno.imaging.picture import Picture
+
+if TYPE_CHECKING:
+    import tifffile
 
 _MIN_TILED_PIXELS = 1 << 24
 """Pixels from which a picture is tiled, so that viewers need not inflate whole rows."""
@@ -63,6 +64,8 @@ def write_tiff(picture: Picture, stream: BinaryIO, *, big: bool) -> None:
 
 def write_pages(pictures: Iterable[Picture], stream: BinaryIO, *, big: bool) -> None:
     """Write one page for each picture to a stream that can seek and be read."""
+    import tifffile  # here, since it is a quarter of the modules' time at the start of srno
+
     blocks: list[bytes | None] = []
     waiting = iter(pictures)
     picture = next(waiting, None)
@@ -76,7 +79,7 @@ def write_pages(pictures: Iterable[Picture], stream: BinaryIO, *, big: bool) -> 
     _add_exif(stream, blocks)
 
 
-def _write_page(picture: Picture, writer: tifffile.TiffWriter) -> None:
+def _write_page(picture: Picture, writer: "tifffile.TiffWriter") -> None:
     width, height = picture.size
     samples = picture.samples()
     writer.write(

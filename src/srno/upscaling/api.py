@@ -127,7 +127,7 @@ def upscale(
     alpha
         How transparency is enlarged: by the `operator` or `bicubic`.
     integral
-        `exact`, a number of points to estimate the kernel integral from, or `auto`, 131,072 points.
+        `exact`, a number of points to estimate the kernel integral from, or `auto`: one in 32, 24,576 to 131,072.
     memory
         Memory budget such as "2G", in addition to picture and output; half of the free memory unless given.
     precision

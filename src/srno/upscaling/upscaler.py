@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor, nn
 
-    from srno.field.field import Integral
+    from srno.field.quadrature import Integral
     from srno.imaging.picture import Compression
     from srno.machine import ProductPrecision
     from srno.operator.model import Model
@@ -44,7 +44,7 @@ class Upscaler:
     ensemble: bool = False
     """Mean over the eight flips and rotations: slightly better, eight times slower."""
     integral: str | int = "auto"
-    """Kernel integral over every output pixel (exact), from this many of them, or auto, which is 131072."""
+    """Kernel integral over every output pixel (exact), from this many of them, or auto: one in 32, 24576 to 131072."""
     precision: Precision = "auto"
     """Precision of the products: fp32, bf16, fp16, or auto, the fastest on this machine."""
     clean: str | float = "auto"
@@ -156,7 +156,7 @@ class Upscaler:
 
     def integral_of(self, size: tuple[int, int]) -> int | str:
         """The number of points that a picture of this size is integrated from, or `exact`."""
-        from srno.field.field import integral_points
+        from srno.field.quadrature import integral_points
 
         return integral_points(self.points, size) or "exact"
 
