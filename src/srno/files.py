@@ -62,7 +62,8 @@ def _locked_copy(stream: BinaryIO) -> Generator[None]:
         _lock(copy, wait=False)
         yield
     finally:
-        os.close(copy)
+        with suppress(OSError):  # the file has its name, and its content was complete before
+            os.close(copy)
 
 
 def _link(partial: Path, real: Path) -> bool:
@@ -93,8 +94,8 @@ def locked(path: Path, *, wait: bool) -> Generator[bool]:
 
     The lock ends with its process. Without lock support in the system or the file system it always succeeds.
     """
-    with path.open("w") as file:
-        yield _lock(file.fileno(), wait)
+    with _lock_file(path) as descriptor:
+        yield _lock(descriptor, wait)
 
 
 @contextmanager
@@ -107,11 +108,11 @@ def claimed(path: Path) -> Generator[bool]:
     digest = hashlib.sha256(os.fsencode(real.name)).hexdigest()[:8]
     claim = real.with_name(f".{real.name[:40]}.{digest}{CLAIM_SUFFIX}")
     while True:
-        with claim.open("w") as file:
-            if not _lock(file.fileno(), wait=False):
+        with _lock_file(claim) as descriptor:
+            if not _lock(descriptor, wait=False):
                 yield False
                 return
-            if not _has_name(file.fileno(), claim):
+            if not _has_name(descriptor, claim):
                 continue  # its holder has removed it in the meantime: lock the next one
             try:
                 yield True
@@ -119,6 +120,17 @@ def claimed(path: Path) -> Generator[bool]:
                 with suppress(OSError):
                     claim.unlink()
             return
+
+
+@contextmanager
+def _lock_file(path: Path) -> Generator[int]:
+    """Open a lock file, created if needed; nothing is written to it, so that closing it cannot lose anything."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        yield descriptor
+    finally:
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 def _has_name(descriptor: int, path: Path) -> bool:

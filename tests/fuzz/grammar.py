@@ -90,3 +90,61 @@ def pnm(rng: np.random.Generator) -> bytes:
     spaces = [(b" ", b"\n", b"\t", b"# text\n", b"")[int(rng.integers(5))] for _ in range(3)]
     fields = b"".join(number.encode() + space for number, space in zip(numbers, spaces, strict=True))
     return b"P%d\n" % int(rng.integers(1, 8)) + fields + rng.bytes(40)
+
+
+def _side(rng: np.random.Generator) -> int:
+    """A side of a picture, mostly a small one."""
+    return int(rng.integers(9)) if rng.random() < 0.8 else int(rng.choice((255, 32767, 65535)))
+
+
+def gif(rng: np.random.Generator) -> bytes:
+    """Blocks in any order: frames at any place, delays and disposals, loops and comments."""
+    out = b"GIF89a" + struct.pack("<HHBBB", _side(rng), _side(rng), 0x80 | int(rng.integers(8)), 0, 0)
+    out += rng.bytes(3 << (out[10] % 8 + 1))
+    for _ in range(int(rng.integers(1, 8))):
+        place = struct.pack("<HHHHB", *(_side(rng) for _ in range(4)), int(rng.choice((0, 0x40, 0x80))))
+        coded = bytes([int(rng.integers(2, 9))]) + _pieces(rng)
+        control = b"!\xf9\x04" + rng.bytes(4) + b"\0"
+        loop = b"!\xff\x0bNETSCAPE2.0\x03\x01" + rng.bytes(2) + b"\0"
+        out += (b"," + place + coded, control, loop, b"!\xfe" + _pieces(rng))[int(rng.integers(4))]
+    return out + b";"
+
+
+def _pieces(rng: np.random.Generator) -> bytes:
+    """Data in pieces with their lengths, as in GIF."""
+    parts = [_content(rng) for _ in range(int(rng.integers(4)))]
+    return b"".join(bytes([len(part)]) + part for part in parts if part) + b"\0"
+
+
+def bmp(rng: np.random.Generator) -> bytes:
+    """A header of any version, depth and compression, with palette and rows behind it."""
+    size, depth = int(rng.choice((12, 40, 64, 108, 124))), int(rng.choice((1, 4, 8, 16, 24, 32)))
+    sides = (_side(rng), _side(rng) * int(rng.choice((1, -1))))
+    if size == 12:
+        head = struct.pack("<IHHHH", size, sides[0], sides[1] % 2**16, 1, depth)
+    else:
+        head = struct.pack("<IiiHHIIiiII", size, *sides, 1, depth, int(rng.integers(7)), 0, 0, 0, _side(rng), 0)
+    body = head.ljust(size, b"\0") + rng.bytes(int(rng.integers(1200)))
+    return b"BM" + struct.pack("<IHHI", 14 + len(body), 0, 0, 14 + size + int(rng.choice((0, 8, 1024)))) + body
+
+
+def tga(rng: np.random.Generator) -> bytes:
+    """A header of any kind of picture, with or without palette and run lengths, and a footer."""
+    kind, depth = int(rng.choice((1, 2, 3, 9, 10, 11))), int(rng.choice((8, 15, 16, 24, 32)))
+    palette = struct.pack("<BHHB", int(kind in (1, 9)), 0, _side(rng), int(rng.choice((15, 16, 24, 32))))
+    named = int(rng.integers(10))
+    head = struct.pack("<B", named) + palette[:1] + bytes([kind]) + palette[1:]
+    head += struct.pack("<HHHHBB", 0, 0, _side(rng), _side(rng), depth, int(rng.integers(64)))
+    return head + rng.bytes(int(rng.integers(400))) + bytes(8) + b"TRUEVISION-XFILE.\0"
+
+
+def ico(rng: np.random.Generator) -> bytes:
+    """A directory of icons, each a PNG or a BMP without its file header."""
+    count = int(rng.integers(1, 5))
+    icons = [png(rng) if rng.random() < 0.5 else bmp(rng)[14:] for _ in range(count)]
+    out, at = struct.pack("<HHH", 0, 1, count), 6 + 16 * count
+    for icon in icons:
+        size = len(icon) if rng.random() < 0.9 else int(rng.integers(2**32))
+        out += struct.pack("<BBBBHHII", *rng.bytes(4), 1, 32, size, at)
+        at += len(icon)
+    return out + b"".join(icons)

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 ENDS = {-signal.SIGPROF: "endless", -signal.SIGKILL: "killed"}
-WALL_SECONDS = 300
-"""A worker that reports nothing for so long is stuck without using the processor."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -28,51 +26,34 @@ class Result:
 
 def fuzz(kind: str, *, seed: int, count: int) -> Result:
     """Give `count` inputs to the reader of a kind, in child processes with limits."""
-    result, first = Result(), 0
-    while first < count:
-        first = _run_worker(kind, seed, first, count - first, result)
-    result.inputs = count
+    result = Result()
+    while result.inputs < count:
+        _run_worker(kind, seed, count - result.inputs, result)
     return result
 
 
-def _run_worker(kind: str, seed: int, first: int, count: int, result: Result) -> int:
-    """Run one worker and add what it reports; returns the number of the next input."""
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "fuzz.worker", kind, str(seed), str(first), str(count)]
+def _run_worker(kind: str, seed: int, count: int, result: Result) -> None:
+    """Run one worker until it ends or dies, and add what became of its inputs."""
+    command = [sys.executable, "-m", "fuzz.worker", kind, str(seed), str(result.inputs), str(count)]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
-        try:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env=environment | {"XDG_CACHE_HOME": folder},
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                timeout=WALL_SECONDS + count,
-                check=False,
-            )
-            output, code = done.stdout, done.returncode
-        except subprocess.TimeoutExpired as late:
-            output, code = late.stdout or b"", None
+        environment = os.environ | {
+            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT / 'tests'}",
+            "OMP_NUM_THREADS": "1",
+            "TMPDIR": folder,  # so that temporary files are seen
+        }
+        done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=errors, check=False)
         errors.seek(0)
         said = errors.read().decode(errors="replace").strip()
-    lines: list[Any] = [json.loads(line) for line in output.decode().splitlines()]
-    return _collect(lines, code, said, first, result)
-
-
-def _collect(lines: list[Any], code: int | None, said: str, first: int, result: Result) -> int:
-    numbers = [line for line in lines if isinstance(line, int)]
-    reports = [line for line in lines if isinstance(line, dict)]
-    result.problems |= {report["number"]: report["problem"] for report in reports if "problem" in report}
-    last = numbers[-1] if numbers else first
-    ended = next((report for report in reports if "done" in report), None)
-    if ended is not None and code == 0:
-        result.accepted += ended["done"]["accepted"]
-        result.refused += ended["done"]["refused"]
-        if ended["left"]:
-            result.problems[last] = f"files left behind: {', '.join(ended['left'])}"
-    elif not numbers:
+    lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    if not lines:
         raise RuntimeError(f"the worker does not start: {said[-500:]}")
-    else:
-        end = "stuck" if code is None else ENDS.get(code, f"crash ({code}) {said[-200:]}")
-        result.problems[last] = end
-    return last + 1
+    _collect(lines, ENDS.get(done.returncode, f"ended with {done.returncode}: {said[-300:]}"), result)
+
+
+def _collect(lines: list[dict[str, Any]], end: str, result: Result) -> None:
+    """Count the results; an input without one is what ended the worker."""
+    results = {line["number"]: line.get("result", end) for line in lines}
+    result.inputs += len(results)
+    result.accepted += [*results.values()].count("accepted")
+    result.refused += [*results.values()].count("refused")
+    result.problems |= {number: each for number, each in results.items() if each not in ("accepted", "refused")}

@@ -3,6 +3,7 @@
 python -m fuzz.worker KIND SEED FIRST COUNT
 """
 
+import faulthandler
 import json
 import os
 import resource
@@ -12,7 +13,8 @@ import traceback
 
 import numpy as np
 
-from fuzz.kinds import KINDS, MARKER, Kind
+from fuzz.kinds import KINDS, Kind
+from fuzz.models import MARKER
 from fuzz.mutations import mutate
 from srno.errors import SRNOError
 
@@ -20,13 +22,15 @@ MEMORY = 2 << 30
 """Bytes of address space that an input may add to what the imported program has."""
 SECONDS = 20
 """Processor time of one input after which it counts as endless."""
+WALL_SECONDS = 300
+"""Time of one input after which it counts as stuck: it waits without using the processor."""
 GRAMMAR_SHARE = 0.3
 
 
 def make_input(kind: Kind, seeds: list[bytes], seed: int, number: int) -> bytes:
     """Input `number`, a function of the seed and the number."""
     rng = np.random.default_rng((seed, number))
-    if kind.make is not None and rng.random() < GRAMMAR_SHARE:
+    if rng.random() < GRAMMAR_SHARE:
         data = kind.make(rng)
         return data if rng.random() < 0.5 else mutate(data, seeds[0], rng)
     one, other = (seeds[int(rng.integers(len(seeds)))] for _ in range(2))
@@ -34,29 +38,33 @@ def make_input(kind: Kind, seeds: list[bytes], seed: int, number: int) -> bytes:
 
 
 def main(name: str, seed: int, first: int, count: int) -> None:
-    """Print the number before each input, and a line of JSON for each that ends badly."""
+    """Print a line of JSON for each input before and after it: its number, and what became of it."""
     kind = KINDS[name]
     seeds = kind.seeds()
     _limit_memory()
     for data in seeds:
         _attempt(kind, data)  # also loads what is imported late
     present = set(os.listdir())  # noqa: PTH208
-    counts = {"accepted": 0, "refused": 0}
     for number in range(first, first + count):
-        sys.stdout.write(f"{number}\n")
-        sys.stdout.flush()
+        _say({"number": number})
+        data = make_input(kind, seeds, seed, number)
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        result = _attempt(kind, make_input(kind, seeds, seed, number))
+        faulthandler.dump_traceback_later(WALL_SECONDS, exit=True)
+        result = _attempt(kind, data)
+        faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_PROF, 0)
-        if result in counts:
-            counts[result] += 1
-        else:
-            sys.stdout.write(json.dumps({"number": number, "problem": result}) + "\n")
         if MARKER.exists():
             MARKER.unlink()
-            sys.stdout.write(json.dumps({"number": number, "problem": "executed code"}) + "\n")
-    left = set(os.listdir()) - present  # noqa: PTH208
-    sys.stdout.write(json.dumps({"done": counts, "left": sorted(left)}) + "\n")
+            result = "executed code"
+        if left := set(os.listdir()) - present:  # noqa: PTH208
+            result = f"files left behind: {', '.join(sorted(left))}"
+            present |= left
+        _say({"number": number, "result": result})
+
+
+def _say(line: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
 
 
 def _attempt(kind: Kind, data: bytes) -> str:

@@ -95,10 +95,11 @@ def test_a_batch_that_the_processes_do_not_divide_is_refused(pictures: Path):
         open_pictures(config, World(0, 2, torch.device("cpu")), lambda *_: None)
 
 
-def test_two_processes_leave_without_threads_and_end_by_themselves():
+@pytest.mark.parametrize("way", ["library", "command"])
+def test_two_processes_leave_together_and_end_by_themselves(way: str):
     """Several times, since a late thread would end a process only now and then."""
     script = Path(__file__).with_name("leave_world.py")
-    command = [sys.executable, str(script), "3"]
+    command = [sys.executable, str(script), "3", way]
     found = (str(script.parents[1]), os.environ.get("PYTHONPATH", ""))  # the helpers beside it
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(found)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -91,9 +91,9 @@ def opened(target: Target) -> Generator[BinaryIO]:
     """Open a target as a stream that can seek and be read; a file appears when it is complete."""
     if isinstance(target, Path | NewFile):
         path = target if isinstance(target, Path) else target.path
-        if path.exists() and not path.is_file():
-            raise SRNOError(f"{path}: cannot be written, it is not a file")
         try:
+            if path.exists() and not path.is_file():
+                raise SRNOError(f"{path}: cannot be written, it is not a file")
             with replacing(path, existing=path is target) as stream:
                 yield stream
         except FileExistsError:
