@@ -146,7 +146,7 @@ def open_cluster(address: str) -> Generator[Cluster]:
                 n_workers=int(match[1]),
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                scheduler_kwargs={"dashboard": False, "dashboard_address": ":0"},  # any port: others may run here too
                 silence_logs=SILENT,
             )
     try:
