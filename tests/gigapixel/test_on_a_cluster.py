@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tifffile
 from giga_pictures import STREAMED, model_of, random_picture, request_for, scaled
 
 from srno.cli import main
@@ -102,6 +103,22 @@ def test_pictures_of_a_folder_are_spread_over_workers(tmp_path, cluster, capsys)
     for number in range(3):
         one, many = (read(tmp_path / where / f"{number}.png").samples() for where in ("one", "many"))
         np.testing.assert_array_equal(one, many)
+
+
+def test_a_picture_that_fails_on_a_worker_is_one_line(tmp_path, cluster, capsys):
+    """Half of its tiles are missing, which is found out when they are read."""
+    samples = random_picture((200, 200), bits=8).samples()
+    tifffile.imwrite(tmp_path / "in.tif", samples, tile=(16, 16), photometric="rgb")
+    os.truncate(tmp_path / "in.tif", samples.size // 2)
+    model = str(write_tiny(tmp_path / "tiny.safetensors", strength=0.1))
+    address = ["--cluster", cluster.client.scheduler.address]
+    for name, lines in (("out.zarr", 2), ("out.png", 1)):  # in tiles, with the line on disk needs, and as a whole
+        command = ["upscale", str(tmp_path / "in.tif"), "-m", model, "-s", "6", "-o", str(tmp_path / name), *address]
+        assert run(command) == 2
+        told = capsys.readouterr().err.strip().splitlines()
+        assert len(told) == lines
+        assert told[-1].startswith(f"srno: {tmp_path / 'in.tif'}: damaged or cut short (tiff2vips: ")
+        assert not (tmp_path / name).exists()
 
 
 def run(arguments: list[str]) -> int:

@@ -1,5 +1,6 @@
 """A picture made tile by tile equals the one made in memory, whatever the tiles."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from small_models import CONFIGS
+from srno.errors import SRNOError
 from srno.gigapixel.make import make_large
 from srno.gigapixel.passes import Status
 from srno.gigapixel.prepare import LargeRequest, make_container
@@ -121,6 +123,19 @@ def test_pictures_are_read_upright_in_windows(tmp_path, orientation, tiled):
     assert file.size == expected.shape[:2]
     rows, columns = slice(3, 41), slice(5, 47)
     np.testing.assert_array_equal(windows.read(rows, columns).samples(), expected[rows, columns])
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_a_tiff_with_missing_tiles_is_refused(tmp_path, compression):
+    path = tmp_path / "in.tif"
+    tifffile.imwrite(
+        path, random_picture((70, 50)).samples(), tile=(16, 16), photometric="rgb", compression=compression
+    )
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(SRNOError, match=r"in\.tif: damaged or cut short"):
+        read(path)
+    with pytest.raises(SRNOError, match=r"^damaged or cut short"):
+        inspect(path).open().read(slice(0, 50), slice(0, 70))
 
 
 @pytest.mark.parametrize("name", ["in.png", "in.jpg", "in.webp", "in.bmp", "in.ppm"])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from srno.upscaling.steps import BatchSettings
 
 EXIT_SOME_FAILED = 1
+EXIT_TASK_FAILED = 2
 EXIT_INTERRUPTED = 130
 
 SIZE = Group("Size", sort_key=1)
@@ -36,7 +37,7 @@ PNG, JPEG, WebP, TIFF, BMP, GIF, AVIF, JPEG 2000, PNM, TGA and ICO are read, wit
 srno[heif], JPEG XL with srno[jxl]. Animations and pages are enlarged frame by frame. Transparency, profile, EXIF, XMP
 and IPTC stay. A picture that fails does not stop the others.
 
-Exit codes: 0 success, 1 some pictures failed, 2 wrong usage, 130 interrupted.
+Exit codes: 0 success, 1 some pictures failed, 2 wrong usage or the failure of a cluster, 130 interrupted.
 
 `srno upscale cat.jpg -s 4`
 
@@ -199,7 +200,8 @@ def run_upscale(
         with _workers(settings, cluster) as settings:
             failed = _run_batch(batch, settings, verbose, as_json, left_out)
     if failed:
-        sys.exit(EXIT_SOME_FAILED)
+        # One picture on a cluster is one job, which ends like every failure of the cluster; a folder goes on.
+        sys.exit(EXIT_TASK_FAILED if cluster is not None and len(batch.jobs) == 1 else EXIT_SOME_FAILED)
 
 
 @contextmanager

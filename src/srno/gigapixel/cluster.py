@@ -43,6 +43,14 @@ SILENT = 60
 """A level above all of Python's: what goes wrong is reported in one line."""
 DEFAULT_WORKER_MEMORY = 2 << 30
 """Bytes of a worker that has no limit."""
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "500ms",
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "2s",
+    "distributed.admin.system-monitor.gil.enabled": False,
+}
+"""Dask's settings for `local:N`: what it observes of itself a hundred times a second takes time from the tiles."""
 ADVICE = "what is done is kept; give the same command with --resume"
 
 
@@ -133,13 +141,14 @@ def open_cluster(address: str) -> Generator[Cluster]:
         raise ClusterError(f"--cluster {address!r}: give tcp://HOST:PORT of a scheduler, or local:N for N workers here")
     started = None
     if match is not None:
-        started = distributed.LocalCluster(
-            n_workers=int(match[1]),
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            silence_logs=SILENT,
-        )
+        with require("dask", "cluster").config.set(QUIET):
+            started = distributed.LocalCluster(
+                n_workers=int(match[1]),
+                threads_per_worker=1,
+                processes=True,
+                scheduler_kwargs={"dashboard": False, "dashboard_address": ":0"},  # any port: others may run here too
+                silence_logs=SILENT,
+            )
     try:
         try:
             client = distributed.Client(started or address, timeout=CONNECT_SECONDS, set_as_default=False)

@@ -62,13 +62,15 @@ class Levels:
 
     def cut(self, stage: int, place: Size, samples: Samples) -> tuple[list[Cut], Samples | None]:
         """Cut a work tile into the tiles of its levels; return them and what remains for the next stage."""
-        cuts: list[Cut] = []
         first = stage * self.per_stage
+        cuts: list[Cut] = []
         for level in range(first, min(first + self.per_stage, self.count)):
             across = self.side >> (level - first)
             cuts += self._cut_level(level, place[0] * across // self.tile, place[1] * across // self.tile, samples)
+            if level + 1 == self.count:
+                return cuts, None
             samples = halve(samples)
-        return cuts, samples if first + self.per_stage < self.count else None
+        return cuts, samples
 
     def _cut_level(self, level: int, row: int, column: int, samples: Samples) -> Iterator[Cut]:
         for i, top in enumerate(range(0, samples.shape[0], self.tile)):
@@ -105,6 +107,8 @@ def halve(samples: Samples) -> Samples:
     height, width = samples.shape[:2]
     if height % 2 or width % 2:
         samples = np.pad(samples, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
-    wide = samples.astype(np.uint32)
-    rows = wide[0::2] + wide[1::2]
-    return ((rows[:, 0::2] + rows[:, 1::2] + 2) >> 2).astype(samples.dtype)
+    rows = np.add(samples[0::2], samples[1::2], dtype=np.uint16 if samples.dtype == np.uint8 else np.uint32)
+    sums = rows[:, 0::2] + rows[:, 1::2]
+    sums += 2
+    sums >>= 2
+    return sums.astype(samples.dtype)

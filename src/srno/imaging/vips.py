@@ -41,8 +41,8 @@ def decode_vips(data: bytes, kind: Format, max_pixels: int, page: tuple[int, int
     check_claimed_size(*claimed_size(data, kind, offset), max_pixels)
     if kind == "TIFF":
         check_colour_space(exif.tiff_layout(data, offset))
-    # For JPEG "error" would refuse files that every viewer shows; for TIFF "truncated" detects nothing.
-    options = {"access": "sequential", "fail_on": "error" if kind == "TIFF" else "truncated"}
+    # For JPEG "error" would refuse files that every viewer shows; for TIFF in tiles only "warning" detects anything.
+    options = {"access": "sequential", "fail_on": "warning" if kind == "TIFF" else "truncated"}
     image: Any = pyvips.Operation.call(_LOADERS[kind], data, **options, **({"page": number} if number else {}))
     check_claimed_size(image.width, image.height, max_pixels)
     check_samples(image)

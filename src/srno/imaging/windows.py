@@ -118,14 +118,16 @@ def _copy_samples(file: WindowFile, scratch: Path) -> None:
             image = _open_vips(file.path, "sequential")
             image.rawsave_target(pyvips.Target.new_to_descriptor(stream.fileno()))
     except pyvips.Error as error:
-        raise SRNOError(f"{file.path}: {explain(error)}") from None
+        raise SRNOError(explain(error)) from None
 
 
 def _open_vips(path: Path, access: str) -> Any:
     # Not by its name: libvips parses brackets in names as options.
     source = pyvips.Source.new_from_file(str(path))
-    fail_on = "error" if sniff(path.open("rb").read(16)) == "TIFF" else "truncated"
-    return pyvips.Image.new_from_source(source, "", access=access, fail_on=fail_on)
+    with path.open("rb") as stream:
+        kind = sniff(stream.read(16))
+    # Of a TIFF file in tiles, libvips reports nothing less than warnings: missing tiles would be black.
+    return pyvips.Image.new_from_source(source, "", access=access, fail_on="warning" if kind == "TIFF" else "truncated")
 
 
 def _inspect_by_vips(path: Path, kind: Format) -> WindowFile:
@@ -207,7 +209,7 @@ def _tiff_fetcher(file: WindowFile) -> _Fetch:
         try:
             data = region.fetch(columns.start, rows.start, width, height)
         except pyvips.Error as error:
-            raise SRNOError(f"{file.path}: {explain(error)}") from None
+            raise SRNOError(explain(error)) from None
         return np.frombuffer(data, file.like.colour.dtype).reshape(height, width, -1)
 
     return fetch
