@@ -194,7 +194,7 @@ def test_a_picture_of_one_pixel_keeps_its_colour(layout: tuple[int, ...], dtype:
     assert (large == image).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 300))
 def test_the_size_is_the_requested_one(width: int, height: int, tenths: int):
     large = srno.upscale(np.zeros((height, width), np.uint8), scale=tenths / 10, model=BILINEAR)
