@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from parity_checkpoints import SYSTEMS, rebuild
 from shared_data import SHARED_DATA
+
+settings.register_profile("srno", deadline=None)  # how long an example takes depends on the machine's load
+settings.load_profile("srno")
 
 MISSING_SETS = "no benchmark sets beside the repository"
 

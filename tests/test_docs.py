@@ -20,9 +20,10 @@ from cyclopts import CycloptsError
 from PIL import Image
 
 import srno
+from command_runs import exit_code
 from doc_blocks import SHELLS, Block, Command, find_blocks, find_commands, find_commands_in_tables, parse_line
 from parity_checkpoints import rebuild
-from srno.cli import main, make_app
+from srno.cli import make_app
 from srno.errors import require
 from srno.training.config import TrainConfig, to_json
 
@@ -127,21 +128,13 @@ def save(picture: Image.Image, path: Path) -> None:
     picture.save(path)
 
 
-def exit_code(words: list[str]) -> int:
-    try:
-        main(words)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
-
-
 @pytest.mark.parametrize("command", [it for it in OWN_COMMANDS if runs(it)], ids=str)
 def test_a_command_runs(
     command: Command, folder: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = set(folder.rglob("*"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((folder / "logo.png").read_bytes())))
-    code = exit_code([smaller(word) for word in command.words[1:]])
+    code = exit_code(*(smaller(word) for word in command.words[1:]))
     out, err = capfdbinary.readouterr()
     assert code == 0, err.decode()
     if command.stdout:

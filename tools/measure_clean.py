@@ -23,6 +23,7 @@ from PIL import Image
 from srno.evaluation.metrics import psnr
 from srno.imaging.compression import compression_of
 from srno.imaging.formats import sniff
+from srno.imaging.picture import to_float
 from srno.imaging.read import read
 from srno.imaging.resize import pillow_bicubic
 from srno.upscaling.upscaler import Upscaler
@@ -55,7 +56,7 @@ def encode(pixels: NDArray[np.uint8], codec: str, quality: int) -> bytes:
 
 def curve(hr: NDArray[np.uint8], data: bytes, scale: int, models: list[Upscaler]) -> Curve:
     """PSNR of the centre of a picture that is enlarged from a file, at each strength."""
-    lr = read(data).colour.astype(np.float32) / 255
+    lr = to_float(read(data).colour)
     lr = np.broadcast_to(lr, (*lr.shape[:2], 3))
     side = SIDE // scale
     top, left = ((n - side) // 2 for n in lr.shape[:2])

@@ -25,7 +25,12 @@ class _Checked:
 
 @dataclass(frozen=True, kw_only=True)
 class EDSRConfig(_Checked):
-    """EDSR without batch norm, mean shift and upsampler (Lim et al. 2017)."""
+    """EDSR without batch norm, mean shift and upsampler (Lim et al. 2017): (B, 3, h, w) → (B, channels, h, w).
+
+    >>> import srno
+    >>> srno.EDSRConfig(blocks=4)
+    EDSRConfig(channels=64, blocks=4)
+    """
 
     family: ClassVar[str] = "edsr"
     channels: int = 64
@@ -36,7 +41,12 @@ class EDSRConfig(_Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class RDNConfig(_Checked):
-    """Residual dense network without upsampler (Zhang et al. 2018)."""
+    """Residual dense network without upsampler (Zhang et al. 2018): (B, 3, h, w) → (B, channels, h, w).
+
+    >>> import srno
+    >>> srno.SRNOConfig(encoder=srno.RDNConfig(blocks=8)).encoder.blocks
+    8
+    """
 
     family: ClassVar[str] = "rdn"
     channels: int = 64
@@ -67,7 +77,12 @@ EncoderConfig: TypeAlias = EDSRConfig | RDNConfig | CustomEncoderConfig
 
 @dataclass(frozen=True, kw_only=True)
 class SRNOConfig(_Checked):
-    """The Super-Resolution Neural Operator: encoder, lifting, T Galerkin layers, projection."""
+    """The Super-Resolution Neural Operator: encoder, lifting, T Galerkin layers, projection.
+
+    >>> import srno
+    >>> srno.create_model(srno.SRNOConfig(d_z=32, heads=2, iterations=1)).config.d_z
+    32
+    """
 
     system: ClassVar[str] = "srno"
     encoder: EncoderConfig = field(default_factory=EDSRConfig)
@@ -245,7 +260,12 @@ PRESETS: dict[str, ModelConfig] = {
 
 
 def preset(name: str) -> ModelConfig:
-    """Return the config of a named preset."""
+    """Return the config of a named preset.
+
+    >>> import srno
+    >>> srno.preset("edsr-baseline").encoder
+    EDSRConfig(channels=64, blocks=16)
+    """
     if name not in PRESETS:
         raise SRNOError(f"unknown preset {name!r}; known: {', '.join(PRESETS)}")
     return PRESETS[name]

@@ -5,7 +5,15 @@ from types import ModuleType
 
 
 class SRNOError(ValueError):
-    """A user error: the message names the value that was given and what would work."""
+    """A user error: the message names the value that was given and what would work.
+
+    >>> import srno
+    >>> try:
+    ...     srno.preset("heavy")
+    ... except srno.SRNOError as error:
+    ...     print(str(error).partition(";")[0])
+    unknown preset 'heavy'
+    """
 
     def __str__(self) -> str:
         """Return the message as one line; names quoted from files may contain line breaks."""

@@ -138,7 +138,7 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
             refused(path)
 
 
-quiet = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quiet = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @quiet

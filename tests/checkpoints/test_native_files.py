@@ -99,7 +99,7 @@ def test_loaded_models_can_be_trained_further(tmp_path: Path) -> None:
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(st.text(), min_size=4, max_size=4),
     results=st.dictionaries(st.text(), st.dictionaries(st.text(), st.floats(allow_nan=False))),

@@ -9,23 +9,13 @@ import pytest
 import torch
 from PIL import Image
 
+from command_runs import run
 from rivals.rival_models import CONFIGS as RIVALS
 from small_models import CONFIGS, random_model
 from srno.checkpoints.native import Card, Checkpoint, write_checkpoint
-from srno.cli import main
 from srno.config import ModelConfig
 from srno.operator.model import Model
-
-
-def run(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[int, str, str]:
-    """Exit code, stdout, stderr."""
-    try:
-        main([str(token) for token in tokens])
-        code = 0
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    out, err = capsys.readouterr()
-    return code, out, err
+from srno.operator.srno import SRNO
 
 
 def run_json(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> Any:
@@ -44,7 +34,7 @@ def make_set(folder: Path, *sizes: tuple[int, int]) -> Path:
     return folder
 
 
-def near_bilinear_model(name: str = "edsr", *, seed: int = 0) -> Model:
+def near_bilinear_model(name: str = "edsr", *, seed: int = 0) -> SRNO:
     """A small fp32 model whose output is close to bilinear, so that small differences show in the PSNR."""
     model = random_model(CONFIGS[name], seed=seed, dtype=torch.float32)
     with torch.no_grad():

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from commands.scoring import make_set, near_bilinear_model, run, run_json, write_model, write_rival
+from command_runs import run
+from commands.scoring import make_set, near_bilinear_model, run_json, write_model, write_rival
 from srno.config import preset
 from srno.evaluation.forms import forms_of
 from srno.reproduce.published import load_published, paper_name

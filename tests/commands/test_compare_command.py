@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from commands.scoring import make_set, near_bilinear_model, run, run_json, write_model, write_rival
+from command_runs import run
+from commands.scoring import make_set, near_bilinear_model, run_json, write_model, write_rival
 
 
 def test_the_table_has_the_best_in_bold_and_paired_differences(

@@ -11,7 +11,8 @@ import torch
 from PIL import Image
 
 from checkpoints.public_layout import public_content, write_public
-from commands.scoring import make_set, near_bilinear_model, run, run_json, write_model, write_rival
+from command_runs import run
+from commands.scoring import make_set, near_bilinear_model, run_json, write_model, write_rival
 from shared_data import BENCHMARK_SETS
 from srno.checkpoints.catalogue import read_checkpoint
 from srno.imaging.resize import matlab_bicubic, pillow_bicubic
@@ -162,7 +163,7 @@ def test_the_ensemble_is_the_mean_over_flips_and_transposes(tmp_path: Path, caps
     path = write_model(model, tmp_path / "m.safetensors")
     content = run_json(capsys, "evaluate", path, "--data", data, "--scales", "4", "--ensemble")
     hr = np.asarray(Image.open(data / "HR" / "0.png"), dtype=np.float32) / 255
-    lr = matlab_bicubic(np.asarray(Image.open(data / "HR" / "0.png")), (10, 14)).astype(np.float32) / 255
+    lr = matlab_bicubic(np.asarray(Image.open(data / "HR" / "0.png")), (10, 14)).astype(np.float32) / np.float32(255)
     total = np.zeros_like(hr, dtype=np.float64)
     for k in range(4):
         for mirrored in (False, True):

@@ -9,7 +9,7 @@ import torch
 
 import srno
 from checkpoints.public_layout import public_content, write_public
-from commands.scoring import run
+from command_runs import run
 from small_models import CONFIGS, random_model
 from srno.checkpoints.catalogue import load
 

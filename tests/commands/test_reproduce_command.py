@@ -10,7 +10,8 @@ import pytest
 import torch
 from PIL import Image
 
-from commands.scoring import make_set, near_bilinear_model, run, run_json, write_model, write_rival
+from command_runs import run
+from commands.scoring import make_set, near_bilinear_model, run_json, write_model, write_rival
 from srno.cli import make_app
 from srno.commands.train import train as train_app
 from srno.config import preset

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from command_runs import exit_code, run
 from srno.checkpoints.catalogue import load
-from srno.cli import main
 from srno.config import PRESETS
 from srno.training.run import Run
 from training.small_runs import SMALL, make_pictures
@@ -45,26 +45,19 @@ def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))
-        with pytest.raises(SystemExit, match="0"):
-            main(["train", "--data", str(data), "--out", str(folder), *TWO_STEPS])
+        assert exit_code("train", "--data", data, "--out", folder, *TWO_STEPS) == 0
     return folder
 
 
-def run(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[int, str, str]:
-    """Exit code, stdout, stderr."""
-    try:
-        main(["train", *(str(token) for token in tokens)])
-        code = 0
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    out, err = capsys.readouterr()
-    return code, out, err
+def train(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[int, str, str]:
+    """`srno train TOKENS`: exit code, stdout, stderr."""
+    return run(capsys, "train", *tokens)
 
 
 def test_preset_data_out_and_minutes_are_enough(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
     """All other flags have defaults; those given here only keep the run short."""
     size = ("--stages", "8x2x16", "--hold-out", "1", "--validation-pixels", "2500")
-    code, out, err = run(
+    code, out, err = train(
         capsys, "--preset", "light", "--data", data, "--out", tmp_path / "run", "--minutes", "0.02", *size
     )
     assert (code, out) == (0, ""), err
@@ -81,7 +74,7 @@ def test_preset_data_out_and_minutes_are_enough(capsys: pytest.CaptureFixture[st
 def test_every_system_trains(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path, preset: str):
     scale = FIXED_SCALES.get(preset)
     scales = ("--r-min", str(scale), "--r-max", str(scale)) if scale else ()
-    code, _, err = run(capsys, "--preset", preset, "--data", data, "--out", tmp_path / "run", *TWO_STEPS, *scales)
+    code, _, err = train(capsys, "--preset", preset, "--data", data, "--out", tmp_path / "run", *TWO_STEPS, *scales)
     assert code == 0, err
     steps = [entry for entry in Run(tmp_path / "run").read_log() if entry["event"] == "step"]
     assert [step["step"] for step in steps] == [1, 2]
@@ -89,35 +82,35 @@ def test_every_system_trains(capsys: pytest.CaptureFixture[str], data: Path, tmp
 
 
 def test_a_fixed_scale_network_needs_its_scale_as_flags(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
-    code, _, err = run(capsys, "--preset", "edsr/x3", "--data", data, "--out", tmp_path / "run", *TWO_STEPS)
+    code, _, err = train(capsys, "--preset", "edsr/x3", "--data", data, "--out", tmp_path / "run", *TWO_STEPS)
     assert (code, err.count("\n")) == (2, 1)  # before any picture is read
     assert "--r-min 3 --r-max 3" in err
 
 
 def test_data_takes_several_folders(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
     more = make_pictures(tmp_path / "more", 1)
-    code, _, err = run(capsys, "--data", data, more, "--out", tmp_path / "run", *TWO_STEPS)
+    code, _, err = train(capsys, "--data", data, more, "--out", tmp_path / "run", *TWO_STEPS)
     assert code == 0, err
     assert Run(tmp_path / "run").config().data == (data.resolve(), more.resolve())
 
 
 def test_init_grows_a_smaller_model(capsys: pytest.CaptureFixture[str], data: Path, trained: Path, tmp_path: Path):
     flags = ("--preset", "edsr-baseline", "--init", trained / "best.safetensors", "--data", data, *TWO_STEPS)
-    code, _, err = run(capsys, *flags, "--out", tmp_path / "run")
+    code, _, err = train(capsys, *flags, "--out", tmp_path / "run")
     assert code == 0, err
-    code, _, err = run(capsys, *flags[:1], "liif/light", *flags[2:], "--out", tmp_path / "other")
+    code, _, err = train(capsys, *flags[:1], "liif/light", *flags[2:], "--out", tmp_path / "other")
     assert code == 2
     assert "--init: system and encoder cannot go from srno/edsr to liif/edsr" in err
     assert not (tmp_path / "other").exists()
 
 
 def test_a_run_resumes_with_a_larger_budget(capsys: pytest.CaptureFixture[str], trained: Path):
-    code, _, err = run(capsys, "--resume", trained, "--steps", "3", "--device", "cpu", "--threads", "1")
+    code, _, err = train(capsys, "--resume", trained, "--steps", "3", "--device", "cpu", "--threads", "1")
     assert code == 0, err
     assert "resuming at step 2" in err
     assert "done after 3 steps" in err
     assert Run(trained).config().steps == 3
-    code, _, err = run(capsys, "--resume", trained, "--device", "cpu", "--threads", "1")
+    code, _, err = train(capsys, "--resume", trained, "--device", "cpu", "--threads", "1")
     assert code == 0, err  # nothing left to do
     assert "is done already; give a larger budget to extend it" in err
 
@@ -125,22 +118,22 @@ def test_a_run_resumes_with_a_larger_budget(capsys: pytest.CaptureFixture[str], 
 def test_a_resumed_config_is_identical(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
     """Fractions and None are preserved by config.json and by the flags."""
     flags = ("--recipe", "paper", "--stages", "8x2x16", "--accumulate", "2", "--steps", "1", "--device", "cpu")
-    assert run(capsys, "--data", data, "--out", tmp_path / "run", *flags)[0] == 0
+    assert train(capsys, "--data", data, "--out", tmp_path / "run", *flags)[0] == 0
     before = Run(tmp_path / "run").config()
     assert (before.clip, before.ema, before.warmup) == (None, None, 50 / 1050)
-    assert run(capsys, "--resume", tmp_path / "run", "--device", "cpu")[0] == 0
+    assert train(capsys, "--resume", tmp_path / "run", "--device", "cpu")[0] == 0
     assert Run(tmp_path / "run").config() == before
 
 
 def test_plot_writes_curves(capsys: pytest.CaptureFixture[str], trained: Path):
-    code, out, _ = run(capsys, "--plot", trained)
+    code, out, _ = train(capsys, "--plot", trained)
     assert (code, out) == (0, f"{trained / 'curves.png'}\n")
     assert (trained / "curves.png").stat().st_size > 10_000
 
 
 def test_tensorboard_writes_events(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path):
     pytest.importorskip("tensorboard")
-    code, _, err = run(capsys, "--data", data, "--out", tmp_path / "run", *TWO_STEPS, "--tensorboard")
+    code, _, err = train(capsys, "--data", data, "--out", tmp_path / "run", *TWO_STEPS, "--tensorboard")
     assert code == 0, err
     assert list((tmp_path / "run" / "tensorboard").glob("events.*"))
 
@@ -175,7 +168,7 @@ def test_wrong_use_is_a_one_line_error_and_writes_nothing(
 ):
     places = {"DATA": data, "RUN": trained, "NEW": tmp_path / "new", "FILE": tmp_path / "a file"}
     places["FILE"].touch()
-    code, out, err = run(capsys, *(places.get(token, token) for token in tokens))
+    code, out, err = train(capsys, *(places.get(token, token) for token in tokens))
     assert (code, out) == (2, "")
     assert err.splitlines()[-1].startswith("srno: ")
     assert named in err.splitlines()[-1]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from upscale_runs import call, spawn
 
 from imaging.making import encode, noise
 from srno.imaging.frames import open_frames
 from tiny_models import write_tiny
-from upscaling import call, spawn
 
 Capture = pytest.CaptureFixture[str]
 DURATIONS = [40, 80, 120]

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from upscale_runs import call, pillow, spawn
 
 from imaging.making import noise, png
 from tiny_models import write_tiny
-from upscaling import call, pillow, spawn
 
 Capture = pytest.CaptureFixture[str]
 

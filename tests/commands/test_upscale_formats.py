@@ -8,6 +8,7 @@ import numpy as np
 import pillow_heif
 import pytest
 from PIL import Image
+from upscale_runs import call, pillow, spawn
 
 from imaging.making import CMYK, IPTC, P3, XMP, any_format, camera_exif, encode, heif, jxl, noise, png, tiff
 from srno.imaging.formats import READ_FORMATS, READ_SUFFIXES
@@ -15,7 +16,6 @@ from srno.imaging.picture import Picture, Text
 from srno.imaging.read import read
 from srno.imaging.write import write
 from tiny_models import write_tiny
-from upscaling import call, pillow, spawn
 
 Capture = pytest.CaptureFixture[str]
 

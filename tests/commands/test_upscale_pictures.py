@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import pyvips
 from PIL import Image
+from upscale_runs import BAD_FILES, GOOD_FILES, call, pillow, spawn
 
 from imaging.making import noise, png
 from srno.imaging.icc import space
 from tiny_models import write_tiny
-from upscaling import BAD_FILES, GOOD_FILES, call, pillow, spawn
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from upscale_runs import call, spawn
 
 from imaging.making import noise, png
 from srno.files import claimed
 from tiny_models import write_tiny
-from upscaling import call, spawn
 
 PICTURES = 12
 

@@ -22,7 +22,7 @@ def crop(side: int, seed: int = 0) -> np.ndarray:
     return np.repeat(np.rint(values.clip(0, 255)).astype(np.uint8)[..., None], 3, axis=2)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.integers(1, 60), st.floats(1, 4), st.sampled_from(sorted(DEGRADATIONS)))
 def test_shape_and_dependence_on_the_generator_alone(seed: int, side: int, scale: float, name: str):
     hr = crop(max(side, round(side * scale)))

@@ -98,7 +98,7 @@ def one_by_one(samples: Iterable[Sample]) -> list[Sample]:
     return [Sample(*(tensor.unsqueeze(0) for tensor in sample)) for sample in samples]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**40),
     start=st.integers(0, 40),

@@ -68,7 +68,7 @@ configs = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(config=configs, seed=st.integers(0, 10**6))
 def test_targets_are_the_pixels_at_the_coordinates_and_lr_is_their_crop(config: SampleConfig, seed: int) -> None:
     picture = position_picture(97, 110)

@@ -70,7 +70,7 @@ def test_psnr_on_y_cancels_opposite_errors() -> None:
 
 
 @given(top=st.integers(0, 6), left=st.integers(0, 6), seed=st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_pixels_of_the_border_do_not_count(top: int, left: int, seed: int) -> None:
     sr, hr = pair(seed=seed)
     changed = sr.copy()

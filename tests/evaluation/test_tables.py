@@ -6,7 +6,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srno.errors import SRNOError
@@ -120,7 +120,6 @@ def test_only_evaluations_of_the_same_pictures_are_compared(other: Evaluation) -
         compare([evaluation(30.0, 31.0), other])
 
 
-@settings(deadline=None)  # the first example imports scipy
 @given(freedom=st.integers(1, 300), confidence=st.floats(0.05, 0.999))
 def test_student_t_equals_scipy(freedom: int, confidence: float) -> None:
     stats = pytest.importorskip("scipy.stats")
@@ -128,7 +127,6 @@ def test_student_t_equals_scipy(freedom: int, confidence: float) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Precision loss")
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(10, 50), st.floats(10, 50)), min_size=2, max_size=30))
 def test_paired_differences_equal_scipy(pairs: list[tuple[float, float]]) -> None:
     stats = pytest.importorskip("scipy.stats")

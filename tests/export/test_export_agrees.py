@@ -57,14 +57,14 @@ class Job:
 jobs = st.builds(Job, st.tuples(*[st.integers(1, 14)] * 2), st.tuples(*[st.floats(0.5, 6)] * 2))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.sampled_from(sorted(ALL)), jobs)
 def test_any_system_and_size(name: str, job: Job):
     actual = run_whole(whole_session(name), job.image, job.size)
     assert difference(actual, engine(tame_model(name), job.image, job.size)) < ALLOWED["fp32"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(KERNELS), jobs)
 def test_integrals_from_points(name: str, job: Job):
     actual = run_whole(whole_session(name, POINTS), job.image, job.size)
@@ -92,7 +92,7 @@ def test_half_precision(name: str):
     assert difference(actual, engine(tame_model(name), image, size)) < ALLOWED["fp16"]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(sorted(ALL)), jobs, st.data())
 def test_a_tile_is_cut_out_of_the_whole(name: str, job: Job, data: st.DataObject):
     top, left = (data.draw(st.integers(0, side - 1)) for side in job.size)

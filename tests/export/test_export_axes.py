@@ -45,7 +45,7 @@ def axis(lr: int, size: int) -> dict[str, np.ndarray]:
     return dict(zip([each.name for each in session.get_outputs()], run_session(session, inputs), strict=True))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(1, 3000), st.integers(1, 20000))
 def test_neighbours_are_those_of_the_operator(lr: int, size: int):
     found = axis(lr, size)
@@ -67,7 +67,7 @@ def test_queries_within_the_shift_belong_to_the_upper_pixel():
     assert (axis(lr, size)["lower"] != plain.numpy()).sum() > 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 400), st.integers(1, 1500))
 def test_bilinear_stencils_give_the_same_values(lr: int, size: int):
     found = axis(lr, size)
@@ -94,7 +94,7 @@ def points_session(points: int | Literal["auto"]) -> onnxruntime.InferenceSessio
     return open_session(graph.finish("points", "", {}))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from([1, 7, 500, 20000, "auto"]), st.integers(1, 9000), st.integers(1, 9000))
 def test_points_are_those_of_the_engine(points: int | Literal["auto"], height: int, width: int):
     inputs = {"features": np.zeros((1, 1, 2, 2), np.float32), "size": np.array([height, width])}

@@ -14,7 +14,8 @@ import pytest
 import torch
 from PIL import Image
 
-from commands.scoring import run, write_model
+from command_runs import run
+from commands.scoring import write_model
 from export.exported import open_session, run_whole, tame_model
 from srno.config import SRNOConfig
 from srno.errors import SRNOError

@@ -42,7 +42,7 @@ def difference(one: Tensor, other: Tensor) -> float:
     return float((one - other).abs().max() / other.abs().max().clamp(min=1))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sampled_from(["edsr", "rdn"]), st.integers(1, 40), st.integers(1, 40), st.integers(1, 17))
 def test_the_features_of_every_block_are_those_of_the_whole_picture(name: str, height: int, width: int, side: int):
     model, image = random_model(CONFIGS[name], dtype=torch.float32), picture(height, width)
@@ -56,7 +56,7 @@ def test_the_features_of_every_block_are_those_of_the_whole_picture(name: str, h
 regions = st.tuples(st.floats(0, 0.9), st.floats(0, 0.9), st.floats(0.01, 1), st.floats(0.01, 1))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(sorted(CONFIGS)), regions, st.integers(1, 60), st.integers(1, 60), st.integers(3, 30))
 def test_a_region_of_a_small_picture_equals_that_of_the_lifted_picture(
     name: str, share: Region, height: int, width: int, side: int

@@ -16,7 +16,7 @@ ENCODERS = {
 }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.tuples(st.integers(1, 40), st.integers(1, 40)), st.tuples(st.integers(1, 40), st.integers(1, 40)))
 def test_any_tile_gives_the_features_of_the_whole_picture(size: tuple[int, int], tile: tuple[int, int]):
     image = torch.rand(1, 3, *size)
@@ -42,7 +42,7 @@ def test_the_tile_fits_the_budget_and_its_halo_is_small(height: int, width: int,
         assert outer / (rows * columns) <= 1.1 * pixels / square**2
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 40), st.sampled_from(sorted(ENCODERS)))
 def test_progress_rises_to_one_and_does_not_change_the_features(rows: int, columns: int, height: int, name: str):
     encoder, image, shares, tile = ENCODERS[name], torch.rand(1, 3, height, 9), list[float](), (rows, columns)

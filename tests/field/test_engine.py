@@ -54,7 +54,7 @@ sides = st.integers(1, 14)
 outputs = st.integers(1, 40)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(sorted(VARIANTS)), sides, sides, outputs, outputs, st.sampled_from([None, 1 << 20, 3 << 20]))
 def test_any_size_and_budget_gives_the_textbook_picture(
     variant: str, height: int, width: int, out_height: int, out_width: int, memory: int | None
@@ -67,7 +67,7 @@ def test_any_size_and_budget_gives_the_textbook_picture(
     assert largest(rendered, textbook(model, image, size)) < TEXTBOOK_TOLERANCE
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(sorted(VARIANTS)), st.integers(1, 700), st.integers(1, 12), st.booleans())
 def test_any_plan_gives_the_same_picture(variant: str, chunk: int, strip: int, keep: bool):
     model = random_model(VARIANTS[variant], seed=4, dtype=torch.float32)
@@ -103,7 +103,7 @@ def test_rivals_in_chunks_equal_the_textbook(preset: str):
     assert largest(whole, lift(model, image, memory=1 << 20).render(size, cell_clip=False)) < PLAN_TOLERANCE
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.data())
 def test_a_window_equals_the_crop_of_the_whole_picture(data: st.DataObject):
     width, height = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9))

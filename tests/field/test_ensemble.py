@@ -32,7 +32,7 @@ def test_the_eight_symmetries_differ_and_are_invertible():
 sides = st.integers(1, 9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(sides, sides, st.integers(1, 30), st.integers(1, 30), st.sampled_from(SYMMETRIES))
 def test_transforming_the_picture_transforms_the_result(height: int, width: int, out_w: int, out_h: int, symmetry):
     image, size = picture(height, width), (out_h, out_w)

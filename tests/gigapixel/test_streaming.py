@@ -40,7 +40,7 @@ def in_memory(picture: Picture, target: Target, model: Model, integral: str | in
     return enlarge_picture(picture, target, Upscaler(model=model, integral=integral), picture.bits).samples()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     name=st.sampled_from(sorted(CONFIGS)),
     width=st.integers(9, 45),

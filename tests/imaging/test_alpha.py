@@ -10,7 +10,7 @@ from srno.imaging.alpha import bleed, flatten
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3]), st.sampled_from([8, 16]), st.integers(0, 99))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_visible_pixels_are_unchanged_and_hidden_ones_are_in_their_range(
     h: int, w: int, c: int, bits: int, seed: int
 ) -> None:

@@ -53,7 +53,7 @@ def test_maker_notes_do_not_move() -> None:
 
 
 @given(st.integers(8, 2000), st.integers(5, 500), st.binary(min_size=5, max_size=300))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_maker_notes_keep_any_offset(gap: int, length: int, artist: bytes) -> None:
     """Directories and values are placed around the notes, also if these overlap the usual place."""
     notes = bytes(range(256)) * 2
@@ -100,7 +100,7 @@ def test_a_block_without_exif_gives_the_defaults(block: bytes | None) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=20), st.integers(0, 400))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_a_damaged_block_gives_a_valid_one(changes: list[tuple[int, int]], length: int) -> None:
     block = bytearray(with_thumbnail(camera_block(6)))
     for at, value in changes:

@@ -114,7 +114,7 @@ def test_damaged_packets_are_left_out_and_noted(packet: bytes) -> None:
         assert picture.notes == ("XMP left out: it is damaged",)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.binary(max_size=300), st.integers(0, len(XMP)))
 def test_any_bytes_are_cleaned_or_refused(junk: bytes, at: int) -> None:
     cleaned = xmp.clean(XMP[:at] + junk + XMP[at:])

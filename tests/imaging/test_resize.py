@@ -92,7 +92,7 @@ def test_matlab_downscale_reproduces_every_value_of_the_published_files(name: st
 
 
 @given(shape=sizes, size=sizes)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_float_variant_equals_the_definition(shape: tuple[int, int], size: tuple[int, int]) -> None:
     image = random_picture((*shape, 3)).astype(np.float32) / np.float32(255)
     rows, columns = resampling_matrix(shape[0], size[0]), resampling_matrix(shape[1], size[1])
@@ -101,7 +101,7 @@ def test_the_float_variant_equals_the_definition(shape: tuple[int, int], size: t
 
 
 @given(shape=sizes, size=sizes, value=st.integers(0, 255), gray=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_size_is_rows_first_and_a_flat_picture_stays_flat(
     shape: tuple[int, int], size: tuple[int, int], value: int, gray: bool
 ) -> None:
@@ -124,7 +124,7 @@ def test_the_same_size_changes_nothing_and_channels_are_independent(resize) -> N
 
 
 @given(shape=sizes, size=sizes)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_flips_and_transposes_commute_with_the_float_variant(shape: tuple[int, int], size: tuple[int, int]) -> None:
     image = random_picture((*shape, 3)).astype(np.float32) / np.float32(255)
     resized = matlab_bicubic_float(image, size)

@@ -74,7 +74,7 @@ pictures = st.builds(
 
 
 @given(pictures, st.sampled_from(["PNG", "TIFF"]))
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_lossless_formats_round_trip(picture: Picture, name: Format) -> None:
     back = read(to_bytes(picture, name))
     assert_same(back, picture)
@@ -83,7 +83,7 @@ def test_lossless_formats_round_trip(picture: Picture, name: Format) -> None:
 
 
 @given(pictures)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_webp_at_quality_100_round_trips(picture: Picture) -> None:
     narrow = replace(picture.with_bits(8), icc=picture.icc if picture.colour.shape[2] == 3 else None)
     if picture.colour.shape[2] == 3 and picture.icc is None and np.ptp(narrow.colour, axis=2).max() == 0:
@@ -92,7 +92,7 @@ def test_webp_at_quality_100_round_trips(picture: Picture) -> None:
 
 
 @given(pictures)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_bmp_and_gif_round_trip_what_they_can_store(picture: Picture) -> None:
     plain = Picture(colour=picture.with_bits(8).colour)
     assert_same(read(to_bytes(plain, "BMP")), plain)

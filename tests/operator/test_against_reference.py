@@ -45,7 +45,7 @@ def test_grids_of_any_size(config: SRNOConfig, size: tuple[int, int]) -> None:
     assert_agrees(random_model(config), random_image(4, 3), *grid_queries((4, 3), size))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     name=st.sampled_from(list(CONFIGS)),
     seed=st.integers(0, 2**31),

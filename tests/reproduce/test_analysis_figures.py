@@ -8,7 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
-from commands.scoring import make_set, near_bilinear_model, run, run_json, write_model, write_random
+from command_runs import run
+from commands.scoring import make_set, near_bilinear_model, run_json, write_model, write_random
 from small_models import EDSR, grid_queries
 from srno.analysis import effective_rank, kernel_distance
 from srno.config import PRESETS, LTEConfig, MLPConfig, SRNOConfig

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from commands.scoring import make_set, run
+from command_runs import run
+from commands.scoring import make_set
 from small_models import EDSR
 from srno.checkpoints.native import read_native
 from srno.config import PRESETS, LIIFConfig, LTEConfig, MetaSRConfig, MLPConfig, SRNOConfig

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import srno
-from commands.scoring import run
+from command_runs import run
 from shared_data import SHARED_DATA
 from srno.cli import make_app
 

@@ -55,7 +55,7 @@ def test_grids(config: ModelConfig, size: tuple[int, int]) -> None:
     assert_agrees(random_rival(config), random_image(3, 5), *grid_queries((3, 5), size))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(name=st.sampled_from(list(POINTWISE)), height=st.integers(1, 4), width=st.integers(1, 4), data=st.data())
 def test_grids_of_any_size(name: str, height: int, width: int, data: st.DataObject) -> None:
     size = data.draw(st.tuples(st.integers(1, 7), st.integers(1, 7)))

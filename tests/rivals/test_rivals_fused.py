@@ -16,7 +16,7 @@ CELLS = torch.cat([cell_of(1.7, 2.9), cell_of(3.3, 5.2)])
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(chunk=st.integers(1, 40), seed=st.integers(0, 1000))
 def test_prepare_in_chunks_equals_decode(config: ModelConfig, chunk: int, seed: int) -> None:
     model = random_rival(config, seed=seed)

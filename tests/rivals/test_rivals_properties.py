@@ -46,7 +46,7 @@ def test_an_invalid_config_is_refused(make, word: str) -> None:
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS.keys())
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 1000))
 def test_queries_are_independent_of_each_other(config: ModelConfig, seed: int) -> None:
     """A subset of the queries in any order, and one picture of a batch, have the values of the whole batch."""
@@ -83,7 +83,6 @@ def test_mean_shift_pads_with_the_mean_colour() -> None:
     assert model.encoder(flat).abs().max() == 0
 
 
-@settings(deadline=None)
 @given(y=st.floats(1, 40), x=st.floats(1, 40))
 def test_cell_clip_clamps_the_cell_at_scale_four(y: float, x: float) -> None:
     """A query up to ×4 is unchanged; beyond, only Meta-SR's coordinates move, to keep its corners."""

@@ -33,7 +33,7 @@ def deep(samples: NDArray[np.uint16], kind: str = ".png", icc: bytes | None = No
     space = "grey16" if samples.ndim == 2 else "rgb16"
     image = pyvips.Image.new_from_array(samples, interpretation=space).copy()
     if icc is not None:
-        image.set_type(pyvips.GValue.blob_type, "icc-profile-data", icc)
+        image.set_type(pyvips.GValue.blob_type, "icc-profile-data", icc)  # pyright: ignore[reportArgumentType] (takes bytes)
     return image.write_to_buffer(kind)
 
 

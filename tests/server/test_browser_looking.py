@@ -136,7 +136,9 @@ def test_tiles_are_requested_from_the_centre_outwards(visit):
     visitor.wheel(-300, 450, 350)
     view, distances = visitor.view, []
     for url in (url for url in visitor.asked[requested:] if "source=rough" in url):
-        left, top, width, height = (int(number) for number in re.search(r"rect=([^&]+)", url)[1].split("%2C"))
+        rect = re.search(r"rect=([^&]+)", url)
+        assert rect, url
+        left, top, width, height = (int(number) for number in rect[1].split("%2C"))
         x, y = left + width / 2 + view["left"], top + height / 2 + view["top"]
         distances.append(np.hypot(x - view["width"] / 2, y - view["height"] / 2))
     assert len(distances) == 20  # five by four tiles of at most 192 pixels fill the window exactly

@@ -56,7 +56,7 @@ def test_bicubic_tiles_match_pillow(client):
     assert np.abs(seen - expected).mean() < 0.3
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.floats(1, 20), st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from(["rough", "bicubic"]))
 @example(19.8984375, 0, 0, "rough")
 def test_tiles_meet_without_seams(client, opened, scale, across, down, source):

@@ -105,17 +105,17 @@ def test_an_error_in_a_job_leaves_the_worker_running():
 
 
 def test_time_left_is_known_after_the_first_progress_report():
-    worker, steps, answers = Worker("test", 1, lambda: None), threading.Semaphore(0), []
+    worker, submitted, answers = Worker("test", 1, lambda: None), threading.Event(), []
 
     def work(progress):
+        assert submitted.wait(5)
         answers.append(job.seconds_left)
         time.sleep(0.1)
         progress(0.5)
         answers.append(job.seconds_left)
 
-    job = None
-    steps.release()
-    job = worker.submit(lambda progress: (time.sleep(0.02), work(progress)))
+    job = worker.submit(work)
+    submitted.set()
     job.future.result(5)
     assert answers[0] is None
     assert 0.05 < answers[1] < 2
@@ -123,8 +123,10 @@ def test_time_left_is_known_after_the_first_progress_report():
 
 def test_a_job_runs_after_those_that_it_needs(gate):
     worker, order = Worker("test", 3, lambda: None), []
-    needed = [worker.submit(lambda _, i=i: (gate.wait(5), order.append(i))) for i in range(2)]
-    needed.append(worker.submit(lambda _: 1 / 0))
+    needed = [
+        *(worker.submit(lambda _, i=i: (gate.wait(5), order.append(i))) for i in range(2)),
+        worker.submit(lambda _: 1 / 0),
+    ]
     job = worker.submit(lambda _: order.append("last"), (-1, 0), needed)
     assert not job.future.done()
     gate.set()

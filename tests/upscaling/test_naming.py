@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,15 @@ CAT = Source(Path("photos/trip/cat.jpg"), Path("trip/cat.jpg"))
 
 
 def output(
-    text: str | None, source: Source = CAT, kind: Format = "JPEG", scale: str = "3.7", **options: str | int | None
+    text: str | None,
+    source: Source = CAT,
+    kind: Format = "JPEG",
+    scale: str = "3.7",
+    *,
+    format_name: str | None = None,
+    bits: int | None = None,
 ) -> str:
-    naming = parse_output(text, options.get("format"), options.get("bits"), [str(source.path)])  # type: ignore[arg-type]
+    naming = parse_output(text, format_name, bits, [str(source.path)])
     return str(naming.output(source, kind, make_request(scale=scale).target((10, 5))))
 
 
@@ -84,7 +91,7 @@ def test_the_content_decides_the_format_not_the_name():
     assert output(None, misnamed, "PNG", "2") == "really-a-png_2x.png"
     uppercase = Source(Path("IMG_1.JPG"), Path("IMG_1.JPG"))
     assert output(None, uppercase, "JPEG", "2") == "IMG_1_2x.JPG"
-    assert output(None, uppercase, "JPEG", "2", format="webp") == "IMG_1_2x.webp"
+    assert output(None, uppercase, "JPEG", "2", format_name="webp") == "IMG_1_2x.webp"
 
 
 def test_hyphens_mean_standard_output():
@@ -109,13 +116,13 @@ def test_hyphens_mean_standard_output():
         ("{stem.png", {}, "not a template"),
         ("{stem:d}.png", {}, "not a template"),
         ("{stem}/{scale}.png", {}, "only the name"),
-        ("out.png", {"format": "jpeg"}, "contradict"),
-        ("{stem}.png", {"format": "jpeg"}, "contradict"),
-        ("-", {"format": "exr"}, "--format 'exr'.*png"),
-        ("-", {"format": "heic"}, "--format 'heic'.*png"),
+        ("out.png", {"format_name": "jpeg"}, "contradict"),
+        ("{stem}.png", {"format_name": "jpeg"}, "contradict"),
+        ("-", {"format_name": "exr"}, "--format 'exr'.*png"),
+        ("-", {"format_name": "heic"}, "--format 'heic'.*png"),
     ],
 )
-def test_an_invalid_output_is_refused(text: str, options: dict[str, str], words: str):
+def test_an_invalid_output_is_refused(text: str, options: dict[str, Any], words: str):
     with pytest.raises(SRNOError, match=words):
         output(text, **options)
 
@@ -133,9 +140,9 @@ def test_format_names_are_parsed(name: str, expected: str):
     assert parse_format(name) == expected
 
 
-@pytest.mark.parametrize(("text", "options"), [("out.jxl", {}), ("{stem}.jxl", {}), ("out/", {"format": "jxl"})])
+@pytest.mark.parametrize(("text", "options"), [("out.jxl", {}), ("{stem}.jxl", {}), ("out/", {"format_name": "jxl"})])
 def test_a_missing_package_is_reported_before_any_work(
-    text: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    text: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     single = Source(Path("cat.jpg"), Path("cat.jpg"))
     assert output(text, single, **options).endswith(".jxl")

@@ -23,7 +23,12 @@ STORED_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """Model card: licence, training data, recipe and results."""
+    """Model card: licence, training data, recipe and results.
+
+    >>> import srno
+    >>> srno.Card(name="mine", data="twenty pictures of my garden").licence
+    'unknown'
+    """
 
     name: str
     licence: str = "unknown"

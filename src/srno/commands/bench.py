@@ -1,14 +1,10 @@
 """srno bench"""
 
-import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from srno.commands.options import find_data, prepare_computing
-from srno.commands.output import print_message, save, show, watch
+from srno.commands.options import Folders, find_data, prepare_computing
+from srno.commands.output import PRINTED, Result, as_json_text, watch
 from srno.errors import SRNOError
 
 if TYPE_CHECKING:
@@ -20,14 +16,13 @@ DEFAULT_MODELS = ("edsr-baseline", "liif/edsr-baseline", "lte/edsr-baseline")
 
 def bench(
     *models: str,
-    data: Annotated[list[Path] | None, Parameter(negative_iterable="")] = None,
+    data: Folders | None = None,
     scales: str = "2,3,4,6,8",
     repeats: int = 3,
     memory: str | None = None,
     device: str = "auto",
     threads: int | None = None,
-    out: Path | None = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    result: Result = PRINTED,
 ) -> None:
     """Time models in all their forms, interleaved, and report parameters, FLOPs and peak memory.
 
@@ -48,10 +43,6 @@ def bench(
         auto, cpu, cuda or mps.
     threads
         CPU threads; all cores unless given.
-    out
-        Save the result as JSON and Markdown: OUT.json …, or into OUT if that is a folder.
-    as_json
-        Print JSON.
     """
     import torch
 
@@ -87,16 +78,8 @@ def bench(
         "conditions": conditions,
         "rows": [row.to_dict() | {"method": names[row.model, row.form]} for row in rows],
     }
-    texts = {
-        "json": json.dumps(content, indent=2, ensure_ascii=False) + "\n",
-        "md": _markdown(rows, conditions, names, published),
-    }
-    if as_json:
-        sys.stdout.write(texts["json"])
-    else:
-        show(texts["md"])
-    if out is not None:
-        print_message("saved " + ", ".join(map(str, save(out, "bench", texts))))
+    text = _markdown(rows, conditions, names, published)
+    result.give_out("bench", {"json": as_json_text(content), "md": text})
 
 
 def _describe(jobs: "list[TimedRender]", data: list[Path] | None) -> str:

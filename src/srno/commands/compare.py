@@ -1,13 +1,10 @@
 """srno compare"""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from srno.commands.options import CleaningFlags, ProtocolFlags, find_data, prepare_computing
-from srno.commands.output import print_message, save, show, watch
+from srno.commands.options import BENCHMARK_RULES, NOT_CLEANED, Cleaning, Rules, Scoring, find_data, prepare_computing
+from srno.commands.output import PRINTED, Result, print_message, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import Protocol, Scale, parse_scales
 
@@ -19,14 +16,10 @@ if TYPE_CHECKING:
 
 def compare(
     *models: str,
-    data: Annotated[list[Path], Parameter(negative_iterable="")],
-    scales: str = "2,3,4",
-    protocol: Annotated[ProtocolFlags, Parameter(name="*")] = ProtocolFlags(),  # noqa: B008 (frozen)
-    upscaler: Annotated[CleaningFlags, Parameter(name="*")] = CleaningFlags(),  # noqa: B008 (frozen)
-    threads: int | None = None,
-    out: Path | None = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
-    cache: bool = True,
+    scoring: Scoring,
+    result: Result = PRINTED,
+    protocol: Rules = BENCHMARK_RULES,
+    upscaler: Cleaning = NOT_CLEANED,
     panel: Path | None = None,
     picture: str | None = None,
     scale: str = "4",
@@ -39,18 +32,6 @@ def compare(
     ----------
     models
         As for `srno evaluate`; NAME=MODEL sets the name in the table.
-    data
-        A set (HR/, perhaps LR_bicubic/X2 …), a folder of pictures, or a parent of such; may be given several times.
-    scales
-        Factors, such as 2,3,6.6,2x3 (width×height).
-    threads
-        CPU threads; all cores unless given.
-    out
-        Save the table as JSON, Markdown and CSV: OUT.json …, or into OUT if that is a folder.
-    as_json
-        Print JSON.
-    cache
-        Use cached scores and cache new ones.
     panel
         Draw one picture with boxes and every model's close-ups to this PNG.
     picture
@@ -68,27 +49,21 @@ def compare(
 
     if len(models) < 2:
         raise SRNOError("compare needs two models or more, such as: srno compare default bicubic --data Set5")
-    prepare_computing(threads)
-    wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
+    prepare_computing(upscaler.threads)
+    scales, rules, sets = parse_scales(scoring.scales), protocol.resolve(), find_data(scoring.data)
     methods = find_methods(models, upscaler, rules.compression)
-    folder = cache_folder("scores") if cache else None
+    cache = cache_folder("scores") if scoring.cache else None
     by_method: list[tuple[Evaluation, ...]] = []
     for method in methods:
         with watch(method.name) as progress:
-            by_method.append(evaluate_method(method, sets, wanted, rules, cache=folder, progress=progress))
+            by_method.append(evaluate_method(method, sets, scales, rules, cache=cache, progress=progress))
     comparisons = [compare_evaluations(evaluations) for evaluations in zip(*by_method, strict=True)]
     texts = {
         "json": comparison_json(comparisons),
         "md": comparison_markdown(comparisons),
         "csv": comparison_csv(comparisons),
     }
-    if as_json:
-        sys.stdout.write(texts["json"])
-    else:
-        show(texts["md"])
-    if out is not None:
-        name = "-".join(["compare", *(method.name for method in methods)])
-        print_message("saved " + ", ".join(map(str, save(out, name, texts))))
+    result.give_out("-".join(["compare", *(method.name for method in methods)]), texts)
     if panel is not None:
         _draw(panel, methods, _find_picture(sets, picture), parse_scales(scale)[0], rules, boxes)
 

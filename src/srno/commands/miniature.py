@@ -3,13 +3,10 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from cyclopts import Parameter
-
-from srno.commands.options import EvaluationFlags, ProtocolFlags, find_data, prepare_computing
-from srno.commands.output import EXIT_INTERRUPTED, print_message, show, watch
-from srno.commands.reproduce_output import as_json_text, save_texts
+from srno.commands.options import BENCHMARK_RULES, EXACT, Evaluating, Folders, Rules, find_data, prepare_computing
+from srno.commands.output import EXIT_INTERRUPTED, as_json_text, print_message, save, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import parse_scales
 
@@ -20,8 +17,8 @@ if TYPE_CHECKING:
 
 def miniature(
     *,
-    train: Annotated[list[Path], Parameter(negative_iterable="")],
-    data: Annotated[list[Path], Parameter(negative_iterable="")],
+    train: Folders,
+    data: Folders,
     out: Path,
     steps: int | None = None,
     minutes: float | None = None,
@@ -30,9 +27,8 @@ def miniature(
     stages: str = "32x16x1024",
     seeds: int = 2,
     scales: str = "2,3,4,6,8",
-    protocol: Annotated[ProtocolFlags, Parameter(name="*")] = ProtocolFlags(),  # noqa: B008 (frozen)
-    threads: int | None = None,
-    upscaler: Annotated[EvaluationFlags, Parameter(name="*")] = EvaluationFlags(),  # noqa: B008 (frozen)
+    protocol: Rules = BENCHMARK_RULES,
+    upscaler: Evaluating = EXACT,
 ) -> None:
     """Run the paper's comparison at small scale: train and score SRNO, its ablations and the other decoders.
 
@@ -60,8 +56,6 @@ def miniature(
         Number of runs of each model.
     scales
         Factors to score at.
-    threads
-        CPU threads; all cores unless given.
     """
     from srno.files import cache_folder
     from srno.machine import choose_device
@@ -72,7 +66,7 @@ def miniature(
         raise SRNOError(f"--seeds {seeds}: give at least 1")
     if steps is not None and minutes is not None:
         raise SRNOError(f"--minutes {minutes:g} has no effect with --steps {steps}; give one of them")
-    prepare_computing(threads)
+    prepare_computing(upscaler.threads)
     wanted, rules, sets = parse_scales(scales), protocol.resolve(), find_data(data)
     all_members = members(preset)
     requested = Miniature(
@@ -100,7 +94,7 @@ def miniature(
     ]
     text = table(results, plan, rules)
     show(text)
-    save_texts(out, "table", {"md": text, "json": as_json_text(to_dict(results, plan, rules))})
+    save(out, "table", {"md": text, "json": as_json_text(to_dict(results, plan, rules))})
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import importlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from torch import nn
 
     from srno.evaluation.datasets import PictureSet
+
+Folders: TypeAlias = Annotated[list[Path], Parameter(negative_iterable="")]
+"""A flag that may be given several times."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +67,10 @@ class EvaluationFlags(Upscaler):
     clean: Annotated[str | float, Parameter(parse=False)] = 0.0
     integral: str | int = "exact"
     """Kernel integral over every output pixel (exact), from this many of them, or auto: one in 32, 24576 to 131072."""
+    memory: str | int | None = None
+    """Memory budget, such as 2G; half of the free memory unless given."""
+    threads: int | None = None
+    """CPU threads; all cores unless given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +79,26 @@ class CleaningFlags(EvaluationFlags):
 
     clean: str | float = 0.0
     """How strongly to remove what compression left, 0 to 1; auto is what suits --jpeg. Of the model light."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringFlags:
+    """Flags of the commands that score models on sets."""
+
+    data: Folders
+    """A set (HR/, perhaps LR_bicubic/X2 …), a folder of pictures, or a parent of such; may be given several times."""
+    scales: str = "2,3,4"
+    """Factors, such as 2,3,6.6,2x3 (width×height)."""
+    cache: bool = True
+    """Use cached scores and cache new ones."""
+
+
+Rules: TypeAlias = Annotated[ProtocolFlags, Parameter(name="*")]
+Evaluating: TypeAlias = Annotated[EvaluationFlags, Parameter(name="*")]
+Cleaning: TypeAlias = Annotated[CleaningFlags, Parameter(name="*")]
+Scoring: TypeAlias = Annotated[ScoringFlags, Parameter(name="*")]
+
+BENCHMARK_RULES, EXACT, NOT_CLEANED = ProtocolFlags(), EvaluationFlags(), CleaningFlags()
 
 
 def import_encoder(text: str) -> "nn.Module":

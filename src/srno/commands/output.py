@@ -1,10 +1,14 @@
 """Output of the commands: results to stdout and files, progress to stderr and only on a terminal."""
 
+import json
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
+from cyclopts import Parameter
 from rich.console import Console
 from rich.markdown import Markdown
 
@@ -16,6 +20,34 @@ RESULT_SUFFIXES = frozenset({".json", ".md", ".csv"})
 EXIT_INTERRUPTED = 130
 
 
+@dataclass(frozen=True, kw_only=True)
+class ResultFlags:
+    """Flags of the commands whose result is a table."""
+
+    out: Path | None = None
+    """Save the result too: OUT.json, OUT.md …, or into OUT if that is a folder."""
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False
+    """Print JSON."""
+
+    def give_out(self, name: str, texts: Mapping[str, str]) -> None:
+        """Print the Markdown or JSON of `texts`, which are by suffix, and save them all if --out was given."""
+        if self.as_json:
+            sys.stdout.write(texts["json"])
+        else:
+            show(texts["md"])
+        if self.out is not None:
+            save(self.out, name, texts)
+
+
+Result: TypeAlias = Annotated[ResultFlags, Parameter(name="*")]
+PRINTED = ResultFlags()
+
+
+def as_json_text(content: object) -> str:
+    """Format plain data as JSON."""
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
 def show(markdown: str) -> None:
     """Print Markdown on stdout: rendered on a terminal, unchanged elsewhere."""
     console = Console()
@@ -25,8 +57,8 @@ def show(markdown: str) -> None:
         sys.stdout.write(markdown)
 
 
-def save(out: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
-    """Write each text to OUT.suffix, or to OUT/name.suffix if OUT is a folder."""
+def save(out: Path, name: str, texts: Mapping[str, str]) -> None:
+    """Write each text to OUT.suffix, or to OUT/name.suffix if OUT is a folder, and print where."""
     stem = out / _as_file_name(name) if out.is_dir() else out
     stem = stem.with_suffix("") if stem.suffix in RESULT_SUFFIXES else stem
     paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in texts]
@@ -36,7 +68,17 @@ def save(out: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
             path.write_text(text)
     except OSError as error:
         raise SRNOError(f"--out {out}: cannot be written ({error.strerror})") from None
-    return paths
+    print_message("saved " + ", ".join(map(str, paths)))
+
+
+def finish_figure(out: Path, figure: Any, text: str, content: dict[str, Any]) -> None:
+    """Save a figure, print its numbers, and save them beside it."""
+    from srno.reproduce.plotting import save_figure
+
+    save_figure(figure, out)
+    show(text)
+    print_message(f"drew {out}")
+    save(out.with_suffix(""), out.stem, {"md": text, "json": as_json_text(content)})
 
 
 def _as_file_name(name: str) -> str:

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from srno.commands.options import EvaluationFlags, ProtocolFlags, prepare_computing
+from srno.commands.options import Folders, ProtocolFlags, prepare_computing
 from srno.evaluation.protocols import LRSource, Protocol, named_protocol
 
 if TYPE_CHECKING:
     from srno.upscaling.upscaler import Upscaler
-
-Folders: TypeAlias = Annotated[list[Path] | None, Parameter(negative_iterable="")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +26,10 @@ class TableProtocolFlags(ProtocolFlags):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoringFlags:
-    """Flags of everything that scores checkpoints on sets."""
+class PaperFlags:
+    """Flags of everything that scores checkpoints on the paper's sets."""
 
-    data: Folders = None
+    data: Folders | None = None
     """Folder of sets, found by their names (DIV2K/DIV2K_valid_HR, Set5, Set14, B100, Urban100); others are added to the
     table, but never DIV2K's training pictures."""
     checkpoints: Path | None = None
@@ -39,20 +37,8 @@ class ScoringFlags:
     ends in -s means sequential sampling. The shipped models unless given."""
     scales: str | None = None
     """Factors; those of the paper unless given."""
-    threads: int | None = None
-    """CPU threads; all cores unless given."""
     cache: bool = True
     """Use cached scores and cache new ones."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableFlags(ScoringFlags):
-    """Flags that all tables share."""
-
-    out: Path | None = None
-    """Save as Markdown and JSON: OUT.md …, or into OUT if that is a folder."""
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False
-    """Print JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +73,19 @@ class AnalysisFlags:
         return Upscaler(model=self.model, memory=self.memory, device=self.device, precision="fp32", integral="exact")
 
 
-TableRules: TypeAlias = Annotated[TableProtocolFlags, Parameter(name="*")]
-Rules: TypeAlias = Annotated[ProtocolFlags, Parameter(name="*")]
-Evaluating: TypeAlias = Annotated[EvaluationFlags, Parameter(name="*")]
-Analysing: TypeAlias = Annotated[AnalysisFlags, Parameter(name="*")]
-Tabling: TypeAlias = Annotated[TableFlags, Parameter(name="*")]
-Scoring: TypeAlias = Annotated[ScoringFlags, Parameter(name="*")]
+@dataclass(frozen=True, kw_only=True)
+class SetAnalysisFlags(AnalysisFlags):
+    """Flags of the figures that look into a model over whole sets."""
 
-PAPER_RULES, BENCHMARK_RULES = TableProtocolFlags(), ProtocolFlags()
-EXACT, ANALYSIS, TABLE, SCORING = EvaluationFlags(), AnalysisFlags(), TableFlags(), ScoringFlags()
+    data: Folders
+    """A set such as Set5; may be given several times."""
+    scales: str = "2,3,4,6,8"
+    """Factors by which pictures are enlarged."""
+
+
+TableRules: TypeAlias = Annotated[TableProtocolFlags, Parameter(name="*")]
+Analysing: TypeAlias = Annotated[AnalysisFlags, Parameter(name="*")]
+AnalysingSets: TypeAlias = Annotated[SetAnalysisFlags, Parameter(name="*")]
+Paper: TypeAlias = Annotated[PaperFlags, Parameter(name="*")]
+
+PAPER_RULES, ANALYSIS, PAPER = TableProtocolFlags(), AnalysisFlags(), PaperFlags()

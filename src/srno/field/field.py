@@ -1,10 +1,8 @@
 """A picture as a function: lifted once, evaluated anywhere."""
 
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -12,10 +10,11 @@ from torch import Tensor
 from srno.errors import SRNOError
 from srno.field.encode import encode
 from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points, sum_moments
-from srno.field.plan import SMALLEST_TILE, Plan, encoder_tile, plan_render
+from srno.field.plan import Plan, encoder_tile, plan_render, retry_in_smaller_pieces, retry_in_smaller_tiles
 from srno.field.quadrature import Integral, golden_lattice, integral_points
-from srno.machine import default_budget, out_of_memory, parse_memory
+from srno.machine import default_budget, parse_memory
 from srno.once import Once
+from srno.operator.arguments import check_points, checked_image, checked_size
 from srno.operator.fused import Moments
 from srno.operator.model import Model
 from srno.operator.sampling import GridDecoder, Sampling, whole_picture, window
@@ -23,14 +22,11 @@ from srno.progress import Progress
 
 Region: TypeAlias = tuple[float, float, float, float]
 """(top, left, bottom, right) in pixels of the picture."""
-Result = TypeVar("Result")
 
 CACHED_SCALES = 64
 """Scales whose integrals a field caches."""
 ENCODER_BUDGET_SHARE = 0.5
 """Share of the budget for the encoder's activations."""
-LARGEST_INPUT_VALUE = 2.0
-"""Tolerates overshoot of pictures in [-1, 1]; refuses pictures in [0, 255]."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,12 +88,12 @@ class Field:
             advance = _advance(progress, passes * sampling.size[0] * sampling.size[1])
             return self._render(sampling, plan, known, cell_clip, advance)
 
-        return _retry_in_smaller_pieces(self._plan(sampling), attempt)
+        return retry_in_smaller_pieces(self._plan(sampling), attempt)
 
     @torch.no_grad()
     def integrate(self, size: tuple[int, int], *, integral: Integral = "auto", cell_clip: bool = True) -> Integrals:
         """Return the layers with the integrals of the whole picture at the scale of `size` (height, width)."""
-        return self._integrate(whole_picture(self.size, _pair(size)), integral, cell_clip)
+        return self._integrate(whole_picture(self.size, checked_size(size)), integral, cell_clip)
 
     @torch.no_grad()
     def moments(
@@ -115,7 +111,7 @@ class Field:
             passes.layers.extend(layers)
             return sum_moments(layer, passes, lambda _: None)
 
-        return _retry_in_smaller_pieces(self._plan(sampling), attempt)
+        return retry_in_smaller_pieces(self._plan(sampling), attempt)
 
     @torch.no_grad()
     def lift_points(self, coords: Tensor, cell: Tensor) -> Tensor:
@@ -127,7 +123,7 @@ class Field:
 
         cell (2,) = (2/r_y, 2/r_x) is the size of a pixel; the integrals are those of the whole picture at that scale.
         """
-        _check_points(coords, cell)
+        check_points(coords, cell)
         points, cells = coords.reshape(1, -1, 2), cell.reshape(1, 2).to(self.image.device)
         layers: Integrals = ()
         if self.model.kernel_layers():
@@ -139,7 +135,7 @@ class Field:
         return rgb.reshape(*coords.shape[:-1], 3)
 
     def _sampling(self, size: tuple[int, int], region: Region | None) -> Sampling:
-        size = _pair(size)
+        size = checked_size(size)
         return whole_picture(self.size, size) if region is None else window(self.size, size, region)
 
     def _plan(self, sampling: Sampling) -> Plan:
@@ -196,7 +192,7 @@ class Field:
             passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), self.features, keep=plan.keep)
             return integrate(self.model.kernel_layers(), passes, lambda _: None)
 
-        return _retry_in_smaller_pieces(self._plan(whole), attempt)
+        return retry_in_smaller_pieces(self._plan(whole), attempt)
 
     def _integrate_points(self, whole: Sampling, points: int, clip: bool) -> Integrals:
         rows, columns = golden_lattice(points, whole.size, self.image.device)
@@ -215,7 +211,7 @@ def lift(model: Model, image: Tensor, *, memory: int | str | None = None, progre
     >>> srno.lift(srno.load("default"), torch.zeros(3, 12, 16)).size
     (12, 16)
     """
-    image = _checked(image)
+    image = checked_image(image)
     if not isinstance(model, Model):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SRNOError(f"model is a {type(model).__name__}; give a model, such as one from srno.load")
     weight = next(model.parameters())
@@ -224,45 +220,8 @@ def lift(model: Model, image: Tensor, *, memory: int | str | None = None, progre
     bytes_given = None if memory is None else parse_memory(memory)
     budget = int(ENCODER_BUDGET_SHARE * (bytes_given or default_budget(image.device)))
     tile = encoder_tile(model.encoder, (image.shape[-2], image.shape[-1]), budget)
-    features = _retry_smaller_tiles(tile, lambda tile: encode(model.encoder, image.to(weight.dtype), tile, progress))
+    features = retry_in_smaller_tiles(tile, lambda tile: encode(model.encoder, image.to(weight.dtype), tile, progress))
     return Field(model, image, features, bytes_given)
-
-
-def _checked(image: object) -> Tensor:
-    """Check a picture and return it as (1, 3, h, w)."""
-    if not isinstance(image, Tensor):
-        raise SRNOError(f"image is a {type(image).__name__}; give a tensor (3, height, width) in [-1, 1]")
-    if image.ndim == 3:
-        image = image.unsqueeze(0)
-    if image.ndim != 4 or image.shape[:2] != (1, 3) or image.numel() == 0:
-        raise SRNOError(f"image has shape {tuple(image.shape)}; give (3, height, width), not empty")
-    if not image.is_floating_point():
-        raise SRNOError(f"image is {image.dtype}; give floats in [-1, 1], such as image / 127.5 - 1")
-    low, high = (float(value) for value in image.aminmax())
-    if not (low >= -LARGEST_INPUT_VALUE and high <= LARGEST_INPUT_VALUE):  # written so that NaN is refused too
-        raise SRNOError(f"image has values from {low:g} to {high:g}; they must lie in [-1, 1]")
-    return image
-
-
-def _check_points(coords: object, cell: object) -> None:
-    """Refuse coordinates that are not (..., 2), and cells that are not two numbers above 0."""
-    if not isinstance(coords, Tensor) or coords.ndim < 1 or coords.shape[-1] != 2 or not coords.is_floating_point():
-        raise SRNOError(f"coords {_describe(coords)}: give a tensor of floats (..., 2) in [-1, 1] as (y, x)")
-    if not isinstance(cell, Tensor) or cell.numel() != 2 or not bool((cell > 0).all()):
-        raise SRNOError(f"cell {_describe(cell)}: give a tensor of two numbers above 0, (2/r_y, 2/r_x)")
-
-
-def _describe(value: object) -> str:
-    return f"of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"is a {type(value).__name__}"
-
-
-def _pair(size: Any) -> tuple[int, int]:
-    """Check a size and return it as (height, width)."""
-    try:
-        height, width = (operator.index(side) for side in size)
-    except (TypeError, ValueError):
-        raise SRNOError(f"size {size!r}: give (height, width), two whole numbers") from None
-    return height, width
 
 
 def _advance(progress: Progress | None, total: int) -> Advance:
@@ -277,26 +236,3 @@ def _advance(progress: Progress | None, total: int) -> Advance:
         progress(min(1.0, done / total))
 
     return advance
-
-
-def _retry_in_smaller_pieces(plan: Plan, attempt: Callable[[Plan], Result]) -> Result:
-    """Call `attempt`; if memory runs out, retry in smaller pieces."""
-    while True:
-        try:
-            return attempt(plan)
-        except (RuntimeError, MemoryError) as error:
-            if not out_of_memory(error):
-                raise
-            plan = plan.halved()
-
-
-def _retry_smaller_tiles(tile: tuple[int, int], attempt: Callable[[tuple[int, int]], Result]) -> Result:
-    """Call `attempt`; if memory runs out, retry with half of the longer side."""
-    while True:
-        try:
-            return attempt(tile)
-        except (RuntimeError, MemoryError) as error:
-            if not out_of_memory(error) or max(tile) <= SMALLEST_TILE:
-                raise
-            rows, columns = tile
-            tile = (rows // 2, columns) if rows > columns else (rows, columns // 2)

@@ -1,14 +1,19 @@
 """Split a render into pieces that fit a memory budget. The plan affects the time, not the picture."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 from torch import nn
 
 from srno.errors import SRNOError
+from srno.machine import out_of_memory
 from srno.operator.encoder import live_channels, radius
 from srno.operator.model import Footprint
 from srno.operator.sampling import Sampling
+
+Result = TypeVar("Result")
 
 BYTES_PER_VALUE = 4
 """Of fp32; half precision is budgeted the same."""
@@ -69,3 +74,26 @@ def encoder_tile(encoder: nn.Module, lr: tuple[int, int], budget: int) -> tuple[
         if cost < least:
             best, least = (rows, columns), cost
     return best
+
+
+def retry_in_smaller_pieces(plan: Plan, attempt: Callable[[Plan], Result]) -> Result:
+    """Call `attempt`; if memory runs out, retry in smaller pieces."""
+    while True:
+        try:
+            return attempt(plan)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            plan = plan.halved()
+
+
+def retry_in_smaller_tiles(tile: tuple[int, int], attempt: Callable[[tuple[int, int]], Result]) -> Result:
+    """Call `attempt`; if memory runs out, retry with half of the longer side."""
+    while True:
+        try:
+            return attempt(tile)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error) or max(tile) <= SMALLEST_TILE:
+                raise
+            rows, columns = tile
+            tile = (rows // 2, columns) if rows > columns else (rows, columns // 2)

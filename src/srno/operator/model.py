@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from srno.config import ModelConfig
 from srno.errors import SRNOError
+from srno.operator.arguments import check_batch, check_query, checked_size
 from srno.operator.galerkin import GalerkinLayer
 from srno.operator.grid import cell_of, make_grid
 from srno.operator.sampling import LARGEST_TRAINING_SCALE, GridDecoder, PointwiseGrid, Sampling
@@ -75,18 +76,19 @@ class Model(nn.Module, ABC):
             if coords is not None or cell is not None:
                 raise SRNOError("size together with coords or cell: give size for a whole picture, or coords and cell")
             return self._forward_grid(image, size)
-        coords, cell = _check_query(image, coords, cell)
+        coords, cell = check_query(image, coords, cell)
         return self._evaluate(image, coords.flatten(1, -2), cell).reshape(*coords.shape[:-1], 3)
 
     def reference(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
         """The same as forward(image, coords, cell), directly from the equations: the reference of the tests."""
-        coords, cell = _check_query(image, coords, cell)
+        coords, cell = check_query(image, coords, cell)
         rgb = self.decode(self.encoder(image), image, coords.flatten(1, -2), cell)
         return rgb.reshape(*coords.shape[:-1], 3)
 
     def _forward_grid(self, image: Tensor, size: tuple[int, int]) -> Tensor:
-        _check_image(image)
-        if len(size) != 2 or min(size) < 1:
+        check_batch(image)
+        size = checked_size(size)
+        if min(size) < 1:
             raise SRNOError(f"size is {size}; it must be (height, width), each at least 1")
         lr = (image.shape[-2], image.shape[-1])
         grid = make_grid(*size, device=image.device).reshape(1, -1, 2).expand(len(image), -1, -1)
@@ -142,22 +144,3 @@ class Model(nn.Module, ABC):
         """Memory that the decoder needs, for planning."""
         # Four neighbours with their hidden layers or unfolded features.
         return Footprint(point=4096, width=256)
-
-
-def _check_image(image: Tensor) -> None:
-    if image.ndim != 4 or image.shape[1] != 3 or image.numel() == 0:
-        raise SRNOError(f"image has shape {tuple(image.shape)}; it must be (batch, 3, height, width), not empty")
-
-
-def _check_query(image: Tensor, coords: Tensor | None, cell: Tensor | None) -> tuple[Tensor, Tensor]:
-    _check_image(image)
-    if coords is None or cell is None:
-        raise SRNOError("give size=(height, width) for a whole picture, or coords and cell for points")
-    batch = image.shape[0]
-    if coords.ndim < 3 or coords.shape[-1] != 2 or coords.shape[0] != batch or coords.numel() == 0:
-        raise SRNOError(f"coords have shape {tuple(coords.shape)}; they must be ({batch}, ..., 2), at least one")
-    if cell.shape != (batch, 2):
-        raise SRNOError(f"cell has shape {tuple(cell.shape)}; it must be ({batch}, 2), one (2/r_y, 2/r_x) each")
-    if coords.dtype not in (torch.float32, torch.float64):
-        raise SRNOError(f"coords are {coords.dtype}; below float32 neighbouring pixels cannot be distinguished")
-    return coords, cell

@@ -1,6 +1,7 @@
 """The Super-Resolution Neural Operator: S = P ∘ K_T ∘ … ∘ K_1 ∘ L, plus the bilinear skip."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from torch import Tensor, nn
 
@@ -51,14 +52,8 @@ class SRNO(Model):
 
     def prepare(self, features: Tensor, image: Tensor, cell: Tensor) -> PointDecoder:
         """Return the same function in its fused form; the integrals are means over the coords of one call."""
-
-        def answer(coords: Tensor) -> Tensor:
-            z = self.lift_points(features, coords, cell)
-            for layer in self.kernel_layers():
-                z = fused.galerkin(layer, z)
-            return (self.projection(z) + bilinear(image, coords)).to(image.dtype)
-
-        return answer
+        layers = [partial(fused.galerkin, layer) for layer in self.kernel_layers()]
+        return lambda coords: self.at_points(features, image, coords, cell, layers)
 
     def lift_points(self, features: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
         """features (B, C, h, w), coords (B, n, 2), cell (B, 2) → z_0 (B, n, d_z)."""

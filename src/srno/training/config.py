@@ -15,7 +15,13 @@ Precision: TypeAlias = Literal["auto", "fp32", "bf16"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """Everything that decides a run's result. A budget is `steps`, `epochs` or `minutes`."""
+    """Everything that decides a run's result. A budget is `steps`, `epochs` or `minutes`.
+
+    >>> import srno
+    >>> config = srno.TrainConfig(data=("pictures",), preset="light", minutes=5)
+    >>> config.preset, config.minutes
+    ('light', 5)
+    """
 
     data: tuple[Path, ...]
     """Folders of pictures, searched recursively."""

@@ -12,19 +12,13 @@ import pytest
 import pyvips
 from PIL import Image
 
+from command_runs import run
 from imaging.making import CMYK, P3, camera_exif, encode, gray_profile, iccp, noise, png, tiff
-from srno.cli import main
 
 
 def call(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[int, str, str]:
     """`srno upscale TOKENS` in this process: exit code, stdout, stderr."""
-    try:
-        main(["upscale", *(str(token) for token in tokens)])
-        code = 0
-    except SystemExit as stop:
-        code = int(stop.code or 0)
-    out, err = capsys.readouterr()
-    return code, out, err
+    return run(capsys, "upscale", *tokens)
 
 
 def spawn(*tokens: str | Path, **options: object) -> subprocess.CompletedProcess[bytes]:
