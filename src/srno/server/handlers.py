@@ -104,10 +104,11 @@ async def state(studio: Studio, request: "Request") -> Reply:
 
 
 async def tile(studio: Studio, request: "Request") -> Reply:
-    """A tile as PNG: ?source=light&level=4096,3072&rect=left,top,width,height&version=2."""
+    """A tile as PNG: ?source=light&level=4096,3072&rect=left,top,width,height&version=2, and &window=… around it."""
     wanted = _tile(request)
+    around = _tile(request, "window") if "window" in request.query_params else None
     await finish(request, studio.load(wanted.source))
-    return Reply(await finish(request, studio.tile(request.path_params["id"], wanted)), "image/png")
+    return Reply(await finish(request, studio.tile(request.path_params["id"], wanted, around)), "image/png")
 
 
 async def inside(studio: Studio, request: "Request") -> Reply:
@@ -117,9 +118,9 @@ async def inside(studio: Studio, request: "Request") -> Reply:
     return json_reply(await finish(request, studio.inside(request.path_params["id"], wanted)))
 
 
-def _tile(request: "Request") -> Tile:
+def _tile(request: "Request", place: str = "rect") -> Tile:
     width, height = read_numbers(request, "level", 2)
-    left, top, columns, rows = read_numbers(request, "rect", 4)
+    left, top, columns, rows = read_numbers(request, place, 4)
     version = read_numbers(request, "version", 1)[0] if "version" in request.query_params else None
     source = request.query_params.get("source", BICUBIC)
     return Tile(source, (width, height), (left, top, columns, rows), version)

@@ -131,22 +131,27 @@ class Studio:
 
     # Tiles
 
-    def tile(self, picture: str, tile: Tile) -> Task[bytes]:
-        """A part of a picture at a zoom level, as a PNG. A model has to be loaded."""
+    def tile(self, picture: str, tile: Tile, around: Tile | None = None) -> Task[bytes]:
+        """A part of a picture at a zoom level, as a PNG. A model has to be loaded.
+
+        `around` is the window that the tile is part of: its tiles share what they need.
+        """
         opened, key = self.opened(picture), ("tile", picture, tile)
         tile.check(opened.size)
+        if around is not None:
+            around.check(opened.size, LARGEST_WINDOW_PIXELS)
         if tile.source not in FILTERS:
             self._known(tile.source)
         known = self._store.get(key, bytes)
         if known is not None:
             return Task.finished(known)
         if tile.is_operator(opened.size):
-            return self._evaluate(opened, tile, key)
+            return self._evaluate(opened, tile, around, key)
         # Below ×1 nothing is enlarged, and the tile of a model is bicubic.
         reduce, box = FILTERS.get(tile.source, bicubic), tile.box(opened.size)
         return self._tiles.submit(lambda _: self._keep(key, as_png(reduce(opened, box, tile.rect[2:]))), FIRST)
 
-    def _evaluate(self, opened: Opened, tile: Tile, key: Hashable) -> Task[bytes]:
+    def _evaluate(self, opened: Opened, tile: Tile, around: Tile | None, key: Hashable) -> Task[bytes]:
         """Queue a tile behind the blocks and sample windows that it needs."""
         field = self._field(opened, tile.source)
         version = self._version(field, tile)
@@ -160,7 +165,8 @@ class Studio:
                 image = evaluate(opened, field, tile.box(opened.size), tile.rect[2:], tile.version, progress)
                 return self._keep(key, as_png(image))
 
-        needs = self._blocks.needs(opened, field, tile.region(opened.size), version)
+        shared = None if around is None else around.region(opened.size)
+        needs = self._blocks.needs(opened, field, tile.region(opened.size), version, shared)
         return self._blocks.after(needs, lambda jobs: self._tiles.submit(work, priority(opened, RENDER), jobs))
 
     def inside(self, picture: str, view: Tile) -> Task[State]:
