@@ -75,20 +75,19 @@ class BlockJobs:
         return job
 
     def settle(self, field: BlockField) -> None:
-        """Encode the remaining sample windows, a batch at a time, while there is nothing else to do."""
+        """Encode the next of the remaining sample windows when there is nothing else to do."""
         with self._lock:
             if field.version >= field.versions or field.key in self._settling:
                 return
             self._settling.add(field.key)
+        # One batch for each call: a page asks for it only while it does not wait for anything else.
         job = self._worker.submit(lambda _: self._refine(field), LAST)
 
-        def go_on(done: Future[None]) -> None:
+        def end(_done: Future[None]) -> None:
             with self._lock:
                 self._settling.discard(field.key)
-            if not done.cancelled() and done.exception() is None:
-                self.settle(field)
 
-        job.future.add_done_callback(go_on)
+        job.future.add_done_callback(end)
 
     def _leave(self, names: Sequence[Hashable]) -> None:
         for name in names:

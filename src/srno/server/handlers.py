@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from srno._version import __version__
 from srno.imaging.formats import CAPABILITIES, EXTRAS, READ_FORMATS, READ_SUFFIXES, Format
+from srno.server.gallery import GoneError
 from srno.server.long_jobs import State
 from srno.server.requests import (
     MAX_FORM_OVERHEAD_BYTES,
@@ -20,7 +21,7 @@ from srno.server.requests import (
     read_json,
     read_numbers,
 )
-from srno.server.studio import GoneError, Studio
+from srno.server.studio import Studio
 from srno.server.tiles import BICUBIC, LARGEST_ZOOM, Tile
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ async def about(studio: Studio, _request: "Request") -> Reply:
         {
             "version": __version__,
             "limits": {"bytes": studio.limits.bytes, "pixels": studio.limits.pixels},
-            "models": list(studio.models),
+            "models": list(studio.gallery.models),
             "formats": formats,
             "reads": reads,
             "examples": list(studio.examples),
@@ -89,7 +90,7 @@ async def upload(studio: Studio, request: "Request") -> Reply:
         name, data = await read_file(request, studio.limits.bytes)
         job = studio.open(data, name)
         del data
-        opened = studio.opened(await finish(request, job))
+        opened = studio.gallery.opened(await finish(request, job))
     (width, height), picture = opened.size, opened.picture
     source = {"id": opened.id, "name": name, "width": width, "height": height}
     samples = {"bits": picture.bits, "format": picture.format, "alpha": picture.alpha is not None}
@@ -97,7 +98,7 @@ async def upload(studio: Studio, request: "Request") -> Reply:
 
 
 async def state(studio: Studio, request: "Request") -> Reply:
-    """How far the kernel integral of ?model=… has settled; it goes on settling."""
+    """How far the kernel integral of ?model=… has settled; every question lets it settle a little more."""
     model = request.query_params.get("model", "")
     await finish(request, studio.load(model))
     return json_reply(studio.state(request.path_params["id"], model))
@@ -130,7 +131,7 @@ async def export(studio: Studio, request: "Request") -> Reply:
     """Start an export with the options in the JSON body; the reply has the id of its job."""
     fields = await read_json(request)
     await finish(request, studio.load(str(fields.get("model"))))
-    return json_reply({"job": studio.export(request.path_params["id"], fields)}, 202)
+    return json_reply({"job": studio.files.export(request.path_params["id"], fields)}, 202)
 
 
 async def estimate(studio: Studio, request: "Request") -> Reply:
@@ -146,18 +147,18 @@ async def clip(studio: Studio, request: "Request") -> Reply:
     for side in ("model", "against"):
         if fields.get(side) is not None:
             await finish(request, studio.load(str(fields.get(side))))
-    return json_reply({"job": studio.clip(request.path_params["id"], fields)}, 202)
+    return json_reply({"job": studio.files.clip(request.path_params["id"], fields)}, 202)
 
 
 async def job(studio: Studio, request: "Request") -> Reply:
     """Progress of a job, or the address of the file that it has made."""
 
     def describe(name: str) -> State:
-        done = studio.exported(name)
+        done = studio.files.finished(name)
         file = {"file": f"/api/exports/{name}", "name": done.name, "bytes": len(done.data)}
         return file | {"width": done.size[0], "height": done.size[1], "notes": done.notes}
 
-    found = studio.jobs.state(request.path_params["name"], describe)
+    found = studio.files.jobs.state(request.path_params["name"], describe)
     if found is None:
         raise GoneError("there is no such job")
     return json_reply(found)
@@ -165,13 +166,13 @@ async def job(studio: Studio, request: "Request") -> Reply:
 
 async def stop(studio: Studio, request: "Request") -> Reply:
     """Stop a job."""
-    studio.jobs.stop(request.path_params["name"])
+    studio.files.jobs.stop(request.path_params["name"])
     return json_reply({})
 
 
 async def exported(studio: Studio, request: "Request") -> Reply:
     """A finished file, as a download."""
-    done = studio.exported(request.path_params["name"])
+    done = studio.files.finished(request.path_params["name"])
     headers = {
         "content-disposition": f"attachment; filename*=UTF-8''{quote(done.name)}",
         "content-length": str(len(done.data)),

@@ -4,7 +4,7 @@ import { fetchState, pause } from "./api.js";
 import { BICUBIC, FILTERS } from "./labels.js";
 import { Layer } from "./tiles.js";
 
-const STATE_MS = 500; // between two questions about the kernel integral
+const STATE_MS = 150; // between two questions about the kernel integral
 const LONGEST_TILE_SIDE = { operator: 192, filter: 512 }; // device pixels
 const MOST_PARALLEL = 4; // requests of a model at once; a browser has six connections for all tabs
 
