@@ -96,9 +96,9 @@ class Server:
 
 
 @contextmanager
-def serving(memory: str, threads: int | None) -> Iterator[Server]:
+def serving(model: str, memory: str, threads: int | None) -> Iterator[Server]:
     """Run the server."""
-    command = [sys.executable, "-m", "srno", "serve", "--no-open", "--port", "0", "--memory", memory]
+    command = [sys.executable, "-m", "srno", "serve", "--no-open", "--port", "0", "-m", model, "--memory", memory]
     command += [] if threads is None else ["--threads", str(threads)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
@@ -218,7 +218,7 @@ def frames(context: Any, server: Server, sizes: list[float]) -> None:
         page.close()
 
 
-def memory(context: Any, server: Server, count: int) -> None:
+def memory(context: Any, server: Server, count: int, model: str) -> None:
     """Open pictures, then open and leave while the window is computed."""
     print("\n| resident set of the server | MB |\n| --- | --- |")
     print(f"| at the start | {server.resident_megabytes:.0f} |", flush=True)
@@ -231,7 +231,7 @@ def memory(context: Any, server: Server, count: int) -> None:
     print(f"| after {count} pictures | {server.resident_megabytes:.0f} |", flush=True)
     large = photo(16)
     for _ in range(count):
-        with page.expect_request("**/tile?source=light*"):
+        with page.expect_request(f"**/tile?source={model}*"):
             choose(page, large)
             page.mouse.move(240, 250)
             for _ in range(6):
@@ -270,23 +270,24 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--pictures", type=int, default=20, help="pictures and cancellations of the memory part")
     parser.add_argument("--tabs", type=int, default=10)
+    parser.add_argument("--model", default="light", help="name of a shipped model")
     parser.add_argument("--memory", default="2G", help="--memory of srno serve")
     parser.add_argument("--threads", type=int)
     given = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     cores = len(os.sched_getaffinity(0))
     print(f"{cores} core(s), load {os.getloadavg()[0]:.1f} before the start\n", flush=True)
-    with sync_playwright() as engine, serving(given.memory, given.threads) as server:
+    with sync_playwright() as engine, serving(given.model, given.memory, given.threads) as server:
         browser = engine.chromium.launch(executable_path=chromium, args=FLAGS)
         context = browser.new_context(viewport=WINDOW)
         if "sharp" in given.only:
-            sharp(context, server, given.megapixels, given.repeats, "light")
+            sharp(context, server, given.megapixels, given.repeats, given.model)
         if "cpu" in given.only:
-            cpu(server, given.megapixels, given.repeats, "light")
+            cpu(server, given.megapixels, given.repeats, given.model)
         if "frames" in given.only:
             frames(context, server, given.megapixels)
         if "memory" in given.only:
-            memory(context, server, given.pictures)
+            memory(context, server, given.pictures, given.model)
         if "tabs" in given.only:
             tabs(context, server, given.tabs)
         browser.close()

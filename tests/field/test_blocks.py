@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Hashable
+from random import Random
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ RENDER_TOLERANCE = 2e-5
 """Largest difference of two renders of the same points in other pieces, relative to values above 1."""
 
 
-def block_field(model: Model, image: Tensor, *, side: int = 0, memory: int = 1 << 30) -> BlockField:
+def block_field(model: Model, image: Tensor, *, side: int = 16, longest: int = 0, memory: int = 1 << 30) -> BlockField:
     """A field of image (3, h, w) with a cache of its own."""
     return BlockField(
         model=model,
@@ -31,6 +32,7 @@ def block_field(model: Model, image: Tensor, *, side: int = 0, memory: int = 1 <
         pixels=lambda rows, columns: image[:, rows, columns],
         cache=Store(memory),
         side=side,
+        longest=longest,
     )
 
 
@@ -42,15 +44,20 @@ def difference(one: Tensor, other: Tensor) -> float:
     return float((one - other).abs().max() / other.abs().max().clamp(min=1))
 
 
+sides = st.integers(1, 17)
+
+
 @settings(max_examples=30)
-@given(st.sampled_from(["edsr", "rdn"]), st.integers(1, 40), st.integers(1, 40), st.integers(1, 17))
-def test_the_features_of_every_block_are_those_of_the_whole_picture(name: str, height: int, width: int, side: int):
+@given(st.sampled_from(["edsr", "rdn"]), st.integers(1, 40), st.integers(1, 40), sides, sides, st.randoms())
+def test_the_features_of_every_piece_are_those_of_the_whole_picture(
+    name: str, height: int, width: int, side: int, longest: int, random: Random
+):
     model, image = random_model(CONFIGS[name], dtype=torch.float32), picture(height, width)
-    whole, field = lift(model, image).features, block_field(model, image, side=side)
-    for row in range(-(-height // side)):
-        for column in range(-(-width // side)):
-            rows, columns = slice(row * side, (row + 1) * side), slice(column * side, (column + 1) * side)
-            assert_close(field.encode((row, column)), whole[rows, columns])
+    whole, field = lift(model, image).features, block_field(model, image, side=side, longest=longest)
+    for _ in range(4):  # later pieces find some of their blocks
+        top, left = random.randrange(height), random.randrange(width)
+        bottom, right = random.randint(top + 1, height), random.randint(left + 1, width)
+        assert_close(field.encode((top, left, bottom, right)), whole[top:bottom, left:right])
 
 
 regions = st.tuples(st.floats(0, 0.9), st.floats(0, 0.9), st.floats(0.01, 1), st.floats(0.01, 1))
@@ -95,19 +102,28 @@ REGION = (130.0, 190.0, 160.0, 230.0)
 
 def test_only_the_blocks_that_a_region_needs_are_encoded(model, large):
     field = block_field(model, large, side=32)
-    assert field.missing(REGION) == sorted(field.missing(REGION), key=lambda place: distance(place, 32))
-    needed = set(field.missing(REGION))
-    assert needed == {(row, column) for row in (3, 4, 5) for column in (5, 6, 7)}
+    assert field.missing(REGION) == [(96, 160, 192, 256)]
+    assert field.box((0, 160, 192, 420)) == (0, 160, 192, 420)
     field.render((60, 80), region=REGION, version=1)
     assert field.missing(REGION) == []
-    every = field.missing((0.0, 0.0, 300.0, 420.0))
-    assert len(every) == 10 * 14 - len(needed)
+    assert field.box((96, 160, 192, 256)) is None
+    assert field.box((96, 160, 192, 300)) == (96, 256, 192, 320)  # whole blocks
 
 
-def distance(place: tuple[int, int], side: int) -> float:
-    """From the middle of a block to the middle of REGION."""
-    y, x = (side * (index + 0.5) for index in place)
-    return (y - 145) ** 2 + (x - 210) ** 2
+def test_the_pieces_of_a_region_are_small_and_the_nearest_comes_first(model, large):
+    field = block_field(model, large, side=16, longest=64)
+    pieces = field.missing((10.0, 20.0, 290.0, 400.0))
+    assert all(bottom - top <= 64 and right - left <= 64 for top, left, bottom, right in pieces)
+    assert sum((bottom - top) * (right - left) for top, left, bottom, right in pieces) == 300 * 400
+    away = [abs(top + bottom - 300) ** 2 + abs(left + right - 420) ** 2 for top, left, bottom, right in pieces]
+    assert away == sorted(away)
+
+
+def test_the_parts_of_a_window_share_its_pieces(model, large):
+    field, window = block_field(model, large, longest=64), (100.0, 100.0, 200.0, 260.0)
+    parts = [(100.0 + y, 100.0 + x, 120.0 + y, 120.0 + x) for y in range(0, 100, 20) for x in range(0, 160, 20)]
+    assert {piece for part in parts for piece in field.missing(part, window)} == set(field.missing(window))
+    assert len(field.missing(parts[0], window)) == 1
 
 
 def test_a_version_gives_the_same_pixels_whatever_is_encoded_later(model, large):
@@ -183,7 +199,12 @@ class Counting(Store):
 def test_threads_share_blocks_and_get_the_same_pixels(model, large):
     cache = Counting(1 << 30)
     field = BlockField(
-        model=model, size=(300, 420), pixels=lambda rows, columns: large[:, rows, columns], cache=cache, side=50
+        model=model,
+        size=(300, 420),
+        pixels=lambda rows, columns: large[:, rows, columns],
+        cache=cache,
+        side=50,
+        longest=50,
     )
     results: list[Tensor] = []
     threads = [
@@ -212,7 +233,12 @@ def test_a_small_cache_changes_nothing_but_the_work(model, large, memory):
 def test_a_cancelled_render_stops_between_blocks(model, large):
     cache = Counting(1 << 30)
     field = BlockField(
-        model=model, size=(300, 420), pixels=lambda rows, columns: large[:, rows, columns], cache=cache, side=50
+        model=model,
+        size=(300, 420),
+        pixels=lambda rows, columns: large[:, rows, columns],
+        cache=cache,
+        side=50,
+        longest=50,
     )
     field.integrate((600, 840), 1)
 
@@ -244,9 +270,9 @@ def test_other_thread_gets_the_block_if_the_first_one_fails(model, large):
 
     field = BlockField(model=model, size=(300, 420), pixels=pixels, cache=Store(1 << 30))
     with pytest.raises(OSError):  # noqa: PT011
-        field.encode((0, 0))
-    assert field.encode((0, 0)).shape == (128, 128, 5)
+        field.encode((0, 0, 20, 30))
+    assert field.encode((0, 0, 20, 30)).shape == (20, 30, 5)
 
 
 def test_the_repr_is_one_line(model, large):
-    assert repr(block_field(model, large)) == "BlockField(SRNO, 300×420 pixels in blocks of 128)"
+    assert repr(block_field(model, large)) == "BlockField(SRNO, 300×420 pixels in blocks of 16)"

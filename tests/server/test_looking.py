@@ -137,7 +137,20 @@ def test_a_tile_of_a_large_picture_encodes_only_its_blocks(client, studio):
     opened = upload(client, picture(*LARGE))
     tile_pixels(client, opened, "rough", (1600, 1200), (700, 600, 50, 50), 1)
     places = {key[3] for key in studio.memory._entries if key[0] == "block"}
-    assert places == {(1, 1)}
+    assert places == {(row, column) for row in (9, 10) for column in (10, 11)}
+
+
+def test_a_tile_encodes_what_it_shares_with_its_window(client, studio):
+    opened = upload(client, picture(*LARGE))
+    query = {"source": "rough", "level": "1600,1200", "rect": "700,600,50,50", "version": 1}
+    alone = client.get(f"/api/images/{opened['id']}/tile", params=query).content
+    again = upload(client, picture(*LARGE))
+    answer = client.get(f"/api/images/{again['id']}/tile", params=query | {"window": "400,400,600,400"})
+    assert answer.content == alone
+    places = {key[3] for key in studio.memory._entries if key[:2] == ("block", again["id"])}
+    assert {(6, 6), (9, 10), (12, 15)} <= places
+    wrong = client.get(f"/api/images/{again['id']}/tile", params=query | {"window": "1400,400,600,400"})
+    assert wrong.status_code == 400
 
 
 def test_the_tiles_of_a_large_picture_meet_without_seams(client):

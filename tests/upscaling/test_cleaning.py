@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from commands.upscaling import call
+from commands.upscale_runs import call
 from PIL import Image
 
 import srno

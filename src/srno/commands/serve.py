@@ -49,9 +49,11 @@ def serve(
     threads
         CPU threads; all cores unless given.
     """
+    from srno.machine import keep_freed_memory
     from srno.server.serving import open_window
     from srno.server.serving import serve as run
 
+    keep_freed_memory()  # the threads give it back when there is nothing to do
     studio = _studio(model, memory, max_megabytes, max_megapixels, threads)
 
     def ready(url: str, shared: str | None) -> None:

@@ -1,9 +1,12 @@
 """A picture as a function of which only the parts in use are encoded, so that its size does not matter.
 
-The picture is divided into square blocks. A block is encoded from its pixels and the encoder's radius around them, so
-its features are those of the whole picture. The kernel integral is estimated from small sample windows that are spread
-evenly over the picture: few at first, more later. Each number of windows is a version of the integral, and a render
-names the version that it uses, so that its pixels do not depend on what has been encoded since.
+The picture is divided into small square blocks, which are cached. Those that a window lacks are encoded together, in
+pieces of at most a few hundred pixels a side: a piece is encoded from its pixels and the encoder's radius around them,
+so its features are those of the whole picture, and neighbouring blocks share the pixels around them.
+
+The kernel integral is estimated from small sample windows that are spread evenly over the picture: few at first, more
+later. Each number of windows is a version of the integral, and a render names the version that it uses, so that its
+pixels do not depend on what has been encoded since.
 """
 
 import threading
@@ -11,6 +14,7 @@ from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field as attribute
+from itertools import pairwise
 from typing import Protocol, TypeAlias, TypeVar
 
 import torch
@@ -24,16 +28,20 @@ from srno.once import Once
 from srno.operator.encoder import channels, radius
 from srno.operator.model import Model
 from srno.operator.sampling import Sampling, whole_picture, window
-from srno.progress import Progress, part_of
+from srno.progress import Progress, between, part_of
 
 Pixels: TypeAlias = Callable[[slice, slice], Tensor]
 """Rows and columns of the picture → its pixels (3, rows, columns) in [-1, 1]."""
 Place: TypeAlias = tuple[int, int]
 """Row and column of a block."""
+Piece: TypeAlias = tuple[int, int, int, int]
+"""(top, left, bottom, right) in whole pixels of the picture."""
 Value = TypeVar("Value")
 
-SMALLEST_BLOCK_SIDE = 128
-"""Picture pixels; a window of 320×200 pixels, 1280×800 at ×4, costs least with blocks of this side."""
+BLOCK_SIDE = 16
+"""Picture pixels; what is encoded around a window, because blocks are whole, is half of it on average."""
+PIECE_SIDE = 224
+"""Picture pixels; a window of 320×200 pixels, 1280×800 at ×4, is encoded in two pieces, one for each of two threads."""
 QUADRATURE_POINTS = 16384
 """Points of an integral, about as many as in training."""
 SAMPLE_SIDE = 8
@@ -103,16 +111,18 @@ class BlockField:
     cache: BlockCache
     """Keeps the features of blocks under (*key, place); what it drops is encoded again."""
     key: tuple[Hashable, ...] = ()
-    side: int = 0
-    """Picture pixels along a side of a block; 0 chooses it from the encoder's radius."""
+    side: int = BLOCK_SIDE
+    """Picture pixels along a side of a block."""
+    longest: int = 0
+    """Picture pixels along the longest side of a piece; 0 chooses it from the encoder's radius."""
     _integrals: Once[tuple[object, ...], Integrals] = attribute(default_factory=lambda: Once(CACHED_SCALES), init=False)
     _claims: Claims = attribute(default_factory=Claims, init=False)
     _samples: list[Tensor] = attribute(default_factory=list[Tensor], init=False)
     """Features (SAMPLE_BATCH, rows, columns, C) of the windows so far, in the order of the sequence."""
 
     def __post_init__(self) -> None:
-        if not self.side:
-            object.__setattr__(self, "side", max(SMALLEST_BLOCK_SIDE, 2 * radius(self.model.encoder)))
+        if not self.longest:
+            object.__setattr__(self, "longest", max(PIECE_SIDE, 2 * radius(self.model.encoder)))
 
     def __repr__(self) -> str:
         height, width = self.size
@@ -152,7 +162,7 @@ class BlockField:
         whole = whole_picture(self.size, size)
         if self._is_sampled:
             return self._lift_samples(whole, 1)
-        features = self._field(*self._all, None).features
+        features = self._field(self._all, None).features
         rows, columns = golden_lattice(min(QUADRATURE_POINTS, size[0] * size[1]), size, features.device)
         cell = whole.cell(clip=True, device=features.device)
         return self.model.lift_points(features.permute(2, 0, 1).unsqueeze(0), whole.points(rows, columns), cell)[0]
@@ -160,7 +170,7 @@ class BlockField:
     def some_features(self) -> Tensor:
         """Features (n, C) of pixels that are spread over the whole picture, those of the first version."""
         if not self._is_sampled:
-            return self._field(*self._all, None).features.flatten(0, 1)
+            return self._field(self._all, None).features.flatten(0, 1)
         self._sample(1, None)
         return torch.cat(self._samples[: SAMPLE_COUNTS[0] // SAMPLE_BATCH]).flatten(0, 2)
 
@@ -174,24 +184,44 @@ class BlockField:
         layers = sum((2 + 1 / layer.heads) * layer.W1.weight.numel() for layer in self.model.kernel_layers())
         return round(4 * (windows + CACHED_SCALES * layers))
 
-    def missing(self, region: Region) -> list[Place]:
-        """Blocks that a render of `region` needs and that are not cached, the nearest to its centre first."""
-        wanted = self._window(region) if self._is_sampled or not self.model.kernel_layers() else self._all
-        top, left, bottom, right = region
-        middle = (top + bottom) / 2 / self.side - 0.5, (left + right) / 2 / self.side - 0.5
-        places = [place for place in self._places(*wanted) if self.cache.get((*self.key, place), Tensor) is None]
-        return sorted(places, key=lambda place: (place[0] - middle[0]) ** 2 + (place[1] - middle[1]) ** 2)
+    def missing(self, region: Region, around: Region | None = None) -> list[Piece]:
+        """Pieces that a render of `region` needs and that are not cached, the nearest to its centre first.
 
-    def encode(self, place: Place) -> Tensor:
-        """Return the features (rows, columns, C) of a block; compute them unless they are cached."""
-        key = (*self.key, place)
-        features = self.cache.get(key, Tensor)
-        if features is None:
-            with self._claims(key):
-                features = self.cache.get(key, Tensor)  # another thread may have computed them meanwhile
-                if features is None:
-                    features = self._encode(*self._block(place))
-                    self.cache.offer(key, features, features.numel() * features.element_size())
+        They are cut from the region, or from a larger one `around` it, so that its parts share them.
+        """
+        top, left, bottom, right = region
+        hull = region
+        if around is not None:
+            hull = min(top, around[0]), min(left, around[1]), max(bottom, around[2]), max(right, around[3])
+        is_whole = not self._is_sampled and bool(self.model.kernel_layers())
+        wanted, hull = (self._all, self._all) if is_whole else (self._window(region), self._window(hull))
+        pieces = [piece for piece in self._cut(hull) if self._lacks(_common(piece, wanted))]
+        return sorted(
+            pieces, key=lambda one: (one[0] + one[2] - top - bottom) ** 2 + (one[1] + one[3] - left - right) ** 2
+        )
+
+    def box(self, piece: Piece) -> Piece | None:
+        """The part of a piece that has yet to be encoded: the rectangle around its missing blocks; None without one."""
+        missing = self._lacks(piece)
+        return self._hull(missing) if missing else None
+
+    def encode(self, piece: Piece, progress: Progress | None = None) -> Tensor:
+        """Return the features (rows, columns, C) of a piece; compute those that are not cached, in one go."""
+        with self._claims((*self.key, piece)):  # another thread may be computing them
+            known = {place: self.cache.get((*self.key, place), Tensor) for place in self._places(piece)}
+            missing = [place for place, block in known.items() if block is None]
+            blocks = {place: block for place, block in known.items() if block is not None}
+            if missing:
+                box = self._hull(missing)
+                fresh = self._encode(box, progress)
+                for place in missing:
+                    block = blocks[place] = _cut_out(fresh, box, self._block(place)).clone()
+                    self.cache.offer((*self.key, place), block, block.numel() * block.element_size())
+        like = next(iter(blocks.values()))
+        features = like.new_empty(piece[2] - piece[0], piece[3] - piece[1], like.shape[-1])
+        for place, block in blocks.items():
+            common = _common(self._block(place), piece)
+            _cut_out(features, piece, common).copy_(_cut_out(block, self._block(place), common))
         return features
 
     @torch.no_grad()
@@ -232,30 +262,54 @@ class BlockField:
         return bool(self.model.kernel_layers()) and self.size[0] * self.size[1] > LARGEST_WHOLE_PIXELS
 
     @property
-    def _all(self) -> tuple[slice, slice]:
-        return slice(0, self.size[0]), slice(0, self.size[1])
+    def _all(self) -> Piece:
+        return 0, 0, *self.size
 
-    def _window(self, region: Region) -> tuple[slice, slice]:
-        """Rows and columns of the picture that a render of `region` depends on."""
-        return window(self.size, (1, 1), region).cut_out()[1]
+    def _window(self, region: Region) -> Piece:
+        """The pixels of the picture that a render of `region` depends on."""
+        rows, columns = window(self.size, (1, 1), region).cut_out()[1]
+        return rows.start, columns.start, rows.stop, columns.stop
 
-    def _places(self, rows: slice, columns: slice) -> Iterator[Place]:
-        """The blocks that contain these rows and columns."""
-        for row in range(rows.start // self.side, -(-rows.stop // self.side)):
-            for column in range(columns.start // self.side, -(-columns.stop // self.side)):
+    def _places(self, piece: Piece) -> Iterator[Place]:
+        """The blocks that contain these pixels."""
+        top, left, bottom, right = piece
+        if top >= bottom or left >= right:
+            return
+        for row in range(top // self.side, -(-bottom // self.side)):
+            for column in range(left // self.side, -(-right // self.side)):
                 yield row, column
 
-    def _block(self, place: Place) -> tuple[slice, slice]:
-        """Rows and columns of a block."""
-        rows, columns = (
-            slice(index * self.side, min((index + 1) * self.side, n)) for index, n in zip(place, self.size, strict=True)
-        )
-        return rows, columns
+    def _lacks(self, piece: Piece) -> list[Place]:
+        """The blocks of a piece that are not cached."""
+        return [place for place in self._places(piece) if self.cache.get((*self.key, place), Tensor) is None]
+
+    def _block(self, place: Place) -> Piece:
+        """The pixels of a block."""
+        (top, left), (height, width) = (index * self.side for index in place), self.size
+        return top, left, min(top + self.side, height), min(left + self.side, width)
+
+    def _hull(self, places: list[Place]) -> Piece:
+        """The smallest rectangle with all of these blocks."""
+        blocks = [self._block(place) for place in places]
+        low, high = ([pick(block[i] for block in blocks) for i in range(4)] for pick in (min, max))
+        return low[0], low[1], high[2], high[3]
+
+    def _cut(self, piece: Piece) -> list[Piece]:
+        """Divide the blocks that contain these pixels into equal pieces of at most `longest` pixels a side."""
+        rows, columns = (self._runs(piece[axis], piece[axis + 2], self.size[axis]) for axis in (0, 1))
+        return [(top, left, bottom, right) for top, bottom in rows for left, right in columns]
+
+    def _runs(self, start: int, stop: int, n: int) -> list[tuple[int, int]]:
+        """Divide an interval of 0 … n, extended to whole blocks, into equal runs of whole blocks."""
+        first, last = start // self.side, -(-stop // self.side)
+        count = -(-(last - first) // max(1, self.longest // self.side))
+        edges = [first + (last - first) * i // count for i in range(count + 1)]
+        return [(low * self.side, min(n, high * self.side)) for low, high in pairwise(edges)]
 
     def _pieces(self, sampling: Sampling) -> Iterator[tuple[slice, slice, Region]]:
         """Divide an output so that a piece covers about one block: its rows and columns, and its region."""
         rows, columns = (
-            _cuts(n, start, stop, self.side)
+            _cuts(n, start, stop, self.longest)
             for n, start, stop in zip(sampling.size, sampling.start, sampling.stop, strict=True)
         )
         for y, (top, bottom) in rows:
@@ -266,42 +320,43 @@ class BlockField:
 
     def part(self, region: Region, progress: Progress | None = None) -> tuple[Field, Region]:
         """A field of the pixels that `region` depends on, and the region in it; it has no integrals of its own."""
-        rows, columns = self._window(region)
+        window = self._window(region)
         top, left, bottom, right = region
-        local = (top - rows.start, left - columns.start, bottom - rows.start, right - columns.start)
-        return self._field(rows, columns, progress), local
+        return self._field(window, progress), (top - window[0], left - window[1], bottom - window[0], right - window[1])
 
-    def _field(self, rows: slice, columns: slice, progress: Progress | None) -> Field:
+    def _field(self, part: Piece, progress: Progress | None) -> Field:
         """A field of a part of the picture, from its blocks."""
-        # Blocks that no other thread is computing come first: waiting is left to the end.
-        places = sorted(self._places(rows, columns), key=lambda place: (*self.key, place) in self._claims)
+        # Pieces that no other thread is computing come first: waiting is left to the end.
+        pieces = sorted(self._cut(part), key=lambda piece: (*self.key, piece) in self._claims)
+        report = between(progress, 0.0, 0.0)  # encoding can be stopped, but is not counted
         features: Tensor | None = None
-        for place in places:
-            block = self.encode(place)
-            if progress is not None:
-                progress(0.0)
+        for piece in pieces:
+            encoded = self.encode(piece, report)
+            if report is not None:
+                report(0.0)
             if features is None:
-                features = block.new_empty(rows.stop - rows.start, columns.stop - columns.start, block.shape[-1])
-            y, x = (_overlap(*pair) for pair in zip(self._block(place), (rows, columns), strict=True))
-            features[y[1], x[1]] = block[y[0], x[0]]
+                features = encoded.new_empty(part[2] - part[0], part[3] - part[1], encoded.shape[-1])
+            common = _common(piece, part)
+            _cut_out(features, part, common).copy_(_cut_out(encoded, piece, common))
         assert features is not None
-        return Field(self.model, self._image(rows, columns), features, RENDER_MEMORY)
+        return Field(self.model, self._image(part), features, RENDER_MEMORY)
 
-    def _image(self, rows: slice, columns: slice) -> Tensor:
+    def _image(self, part: Piece) -> Tensor:
         """(1, 3, rows, columns) on the model's device, never below fp32."""
         weight = next(self.model.parameters())
         dtype = torch.promote_types(weight.dtype, torch.float32)
-        return self.pixels(rows, columns).unsqueeze(0).to(device=weight.device, dtype=dtype)
+        top, left, bottom, right = part
+        return self.pixels(slice(top, bottom), slice(left, right)).unsqueeze(0).to(device=weight.device, dtype=dtype)
 
     @torch.no_grad()
-    def _encode(self, rows: slice, columns: slice) -> Tensor:
+    def _encode(self, box: Piece, progress: Progress | None) -> Tensor:
         """Features (rows, columns, C), computed from the pixels within the encoder's radius."""
-        halo = radius(self.model.encoder)
-        wanted = (rows, columns)
-        outer = [slice(max(0, s.start - halo), min(n, s.stop + halo)) for s, n in zip(wanted, self.size, strict=True)]
-        image = self._image(*outer).to(next(self.model.parameters()).dtype)
-        y, x = (slice(s.start - o.start, s.stop - o.start) for s, o in zip(wanted, outer, strict=True))
-        return encode(self.model.encoder, image, (image.shape[-2], image.shape[-1]))[y, x].clone()
+        halo, (height, width) = radius(self.model.encoder), self.size
+        top, left, bottom, right = box
+        outer = max(0, top - halo), max(0, left - halo), min(height, bottom + halo), min(width, right + halo)
+        image = self._image(outer).to(next(self.model.parameters()).dtype)
+        features = encode(self.model.encoder, image, (image.shape[-2], image.shape[-1]), progress)
+        return _cut_out(features, outer, box)
 
     # Sample windows
 
@@ -328,7 +383,7 @@ class BlockField:
         for corner in zip(*self._corners(first, SAMPLE_BATCH), strict=True):
             start = [_inside(c - SAMPLE_MARGIN, o, n) for c, o, n in zip(corner, outer, self.size, strict=True)]
             kept = [_inside(c - 1, k, n) for c, k, n in zip(corner, inner, self.size, strict=True)]
-            windows.append(self._image(*(slice(s, s + o) for s, o in zip(start, outer, strict=True))))
+            windows.append(self._image((start[0], start[1], start[0] + outer[0], start[1] + outer[1])))
             y, x = (slice(k - s, k - s + i) for k, s, i in zip(kept, start, inner, strict=True))
             places.append((y, x))
         images = torch.cat(windows).to(next(self.model.parameters()).dtype)
@@ -343,7 +398,7 @@ class BlockField:
     @torch.no_grad()
     def _integrate(self, whole: Sampling, version: int) -> Integrals:
         if not self._is_sampled:
-            return self._field(*self._all, None).integrate(whole.size, integral=QUADRATURE_POINTS)
+            return self._field(self._all, None).integrate(whole.size, integral=QUADRATURE_POINTS)
         z = self._lift_samples(whole, version)
         return integrate_points(self.model.kernel_layers(), z, QUADRATURE_POINTS // 4)
 
@@ -378,10 +433,15 @@ def _inside(start: int, length: int, n: int) -> int:
     return min(max(0, start), n - length)
 
 
-def _overlap(block: slice, wanted: slice) -> tuple[slice, slice]:
-    """The common part of a block and a wanted interval, relative to the start of each."""
-    start, stop = max(block.start, wanted.start), min(block.stop, wanted.stop)
-    return slice(start - block.start, stop - block.start), slice(start - wanted.start, stop - wanted.start)
+def _common(one: Piece, other: Piece) -> Piece:
+    """The pixels that two pieces share."""
+    return max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3])
+
+
+def _cut_out(values: Tensor, piece: Piece, part: Piece) -> Tensor:
+    """A part of the values (rows, columns, ...) of a piece."""
+    (top, left, _, _), rows, columns = piece, part[2] - part[0], part[3] - part[1]
+    return values.narrow(0, part[0] - top, rows).narrow(1, part[1] - left, columns)
 
 
 def _cuts(n: int, start: float, stop: float, side: int) -> list[tuple[slice, tuple[float, float]]]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from srno.errors import SRNOError, require
 from srno.server import handlers
+from srno.server.gallery import GoneError
 from srno.server.guard import AllowedHosts, Application, Guard, Receive, Scope, Send, with_headers
 from srno.server.handlers import Reply, json_reply
 from srno.server.requests import SlowError, TooLargeError
 from srno.server.store import FullError
-from srno.server.studio import GoneError, Studio
+from srno.server.studio import Studio
 from srno.server.workers import BusyError, StoppedError
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
-"""Jobs that lift pictures: blocks and sample windows that tiles wait for, each computed once, small pictures first."""
+"""Jobs that lift pictures: pieces and sample windows that tiles wait for, each computed once, small pictures first."""
 
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeAlias, TypeVar
 
-from srno.field.blocks import SAMPLE_BATCH, SAMPLE_MARGIN, SAMPLE_SIDE, BlockField, Place
+from srno.field.blocks import SAMPLE_BATCH, SAMPLE_MARGIN, SAMPLE_SIDE, BlockField, Piece
 from srno.field.field import Region
 from srno.operator.encoder import live_channels, radius
 from srno.progress import Progress
@@ -19,7 +19,7 @@ Needs: TypeAlias = dict[Hashable, Callable[[], Task[Any]]]
 """Jobs that something waits for, by their keys, and how to submit each."""
 
 RENDER, ENCODE = 0, 1
-"""Second part of a priority: a tile whose blocks are known is finished before further blocks are encoded."""
+"""Second part of a priority: a tile whose blocks are known is finished before further pieces are encoded."""
 LAST: Priority = (99, 0)
 """Of work that no view waits for."""
 SMALL_PICTURE_BITS = 20
@@ -40,17 +40,22 @@ class BlockJobs:
         self._lock = threading.Lock()
         self._settling: set[Hashable] = set()
 
-    def needs(self, opened: Opened, field: BlockField, region: Region, version: int) -> Needs:
-        """Sample windows and blocks that a tile needs and that are not known yet."""
+    def needs(
+        self, opened: Opened, field: BlockField, region: Region, version: int, around: Region | None = None
+    ) -> Needs:
+        """Sample windows and pieces that a tile needs and that are not known yet.
+
+        Tiles of the same window, `around` it, share the pieces.
+        """
         order = priority(opened, ENCODE)
         needs: Needs = {}
         if field.version < version:
             needs[*field.key, "samples", version] = lambda: self._worker.submit(
                 lambda progress: self._sample(field, version, progress), order
             )
-        for place in field.missing(region):
-            needs[*field.key, place] = lambda place=place: self._worker.submit(
-                lambda progress: self._encode(opened, field, place, progress), order
+        for piece in field.missing(region, around):
+            needs[*field.key, piece] = lambda piece=piece: self._worker.submit(
+                lambda progress: self._encode(opened, field, piece, progress), order
             )
         return needs
 
@@ -70,34 +75,37 @@ class BlockJobs:
         return job
 
     def settle(self, field: BlockField) -> None:
-        """Encode the remaining sample windows, a batch at a time, while there is nothing else to do."""
+        """Encode the next of the remaining sample windows when there is nothing else to do."""
         with self._lock:
             if field.version >= field.versions or field.key in self._settling:
                 return
             self._settling.add(field.key)
+        # One batch for each call: a page asks for it only while it does not wait for anything else.
         job = self._worker.submit(lambda _: self._refine(field), LAST)
 
-        def go_on(done: Future[None]) -> None:
+        def end(_done: Future[None]) -> None:
             with self._lock:
                 self._settling.discard(field.key)
-            if not done.cancelled() and done.exception() is None:
-                self.settle(field)
 
-        job.future.add_done_callback(go_on)
+        job.future.add_done_callback(end)
 
     def _leave(self, names: Sequence[Hashable]) -> None:
         for name in names:
             self._shared.leave(name)
 
-    def _encode(self, opened: Opened, field: BlockField, place: Place, progress: Progress) -> None:
+    def _encode(self, opened: Opened, field: BlockField, piece: Piece, progress: Progress) -> None:
         progress(0.0)  # stops a job that nothing needs any more
-        outer = (field.side + 2 * radius(field.model.encoder)) ** 2
+        box = field.box(piece)
+        if box is None:
+            return
+        halo = 2 * radius(field.model.encoder)
+        outer = (box[2] - box[0] + halo) * (box[3] - box[1] + halo)
         fill = 0 if opened.is_filled else BLEED_BYTES_PER_PIXEL * opened.pixels
         self._store.check(fill, f"{opened.name}, which has transparent pixels,")
-        with self._store.reserve(4 * live_channels(field.model.encoder) * outer + fill, "a block", strict=False):
+        with self._store.reserve(4 * live_channels(field.model.encoder) * outer + fill, "a piece", strict=False):
             opened.part(slice(0, 1), slice(0, 1))  # fills in transparent pixels, which is not part of the rate
-            with self._rates.measure(str(field.key[-1]), "encode", field.side**2):
-                field.encode(place)
+            with self._rates.measure(str(field.key[-1]), "encode", outer):
+                field.encode(piece, progress)
 
     def _sample(self, field: BlockField, version: int, progress: Progress) -> None:
         while field.version < version:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from srno._version import __version__
 from srno.imaging.formats import CAPABILITIES, EXTRAS, READ_FORMATS, READ_SUFFIXES, Format
+from srno.server.gallery import GoneError
 from srno.server.long_jobs import State
 from srno.server.requests import (
     MAX_FORM_OVERHEAD_BYTES,
@@ -20,7 +21,7 @@ from srno.server.requests import (
     read_json,
     read_numbers,
 )
-from srno.server.studio import GoneError, Studio
+from srno.server.studio import Studio
 from srno.server.tiles import BICUBIC, LARGEST_ZOOM, Tile
 from srno.upscaling.cleaning import choose_strength
 
@@ -60,8 +61,8 @@ async def about(studio: Studio, _request: "Request") -> Reply:
         {
             "version": __version__,
             "limits": {"bytes": studio.limits.bytes, "pixels": studio.limits.pixels},
-            "models": studio.models.names,
-            "cleanable": studio.models.cleanable,
+            "models": studio.gallery.models.names,
+            "cleanable": studio.gallery.models.cleanable,
             "formats": formats,
             "reads": reads,
             "examples": list(studio.examples),
@@ -91,7 +92,7 @@ async def upload(studio: Studio, request: "Request") -> Reply:
         name, data = await read_file(request, studio.limits.bytes)
         job = studio.open(data, name)
         del data
-        opened = studio.opened(await finish(request, job))
+        opened = studio.gallery.opened(await finish(request, job))
     (width, height), picture = opened.size, opened.picture
     source = {"id": opened.id, "name": name, "width": width, "height": height}
     samples = {"bits": picture.bits, "format": picture.format, "alpha": picture.alpha is not None}
@@ -101,17 +102,18 @@ async def upload(studio: Studio, request: "Request") -> Reply:
 
 
 async def state(studio: Studio, request: "Request") -> Reply:
-    """How far the kernel integral of ?model=… has settled; it goes on settling."""
+    """How far the kernel integral of ?model=… has settled; every question lets it settle a little more."""
     model = request.query_params.get("model", "")
     await finish(request, studio.load(model))
     return json_reply(studio.state(request.path_params["id"], model))
 
 
 async def tile(studio: Studio, request: "Request") -> Reply:
-    """A tile as PNG: ?source=light&level=4096,3072&rect=left,top,width,height&version=2."""
+    """A tile as PNG: ?source=light&level=4096,3072&rect=left,top,width,height&version=2, and &window=… around it."""
     wanted = _tile(request)
+    around = _tile(request, "window") if "window" in request.query_params else None
     await finish(request, studio.load(wanted.source))
-    return Reply(await finish(request, studio.tile(request.path_params["id"], wanted)), "image/png")
+    return Reply(await finish(request, studio.tile(request.path_params["id"], wanted, around)), "image/png")
 
 
 async def inside(studio: Studio, request: "Request") -> Reply:
@@ -121,9 +123,9 @@ async def inside(studio: Studio, request: "Request") -> Reply:
     return json_reply(await finish(request, studio.inside(request.path_params["id"], wanted)))
 
 
-def _tile(request: "Request") -> Tile:
+def _tile(request: "Request", place: str = "rect") -> Tile:
     width, height = read_numbers(request, "level", 2)
-    left, top, columns, rows = read_numbers(request, "rect", 4)
+    left, top, columns, rows = read_numbers(request, place, 4)
     version = read_numbers(request, "version", 1)[0] if "version" in request.query_params else None
     source = request.query_params.get("source", BICUBIC)
     return Tile(source, (width, height), (left, top, columns, rows), version)
@@ -133,7 +135,7 @@ async def export(studio: Studio, request: "Request") -> Reply:
     """Start an export with the options in the JSON body; the reply has the id of its job."""
     fields = await read_json(request)
     await finish(request, studio.load(str(fields.get("model"))))
-    return json_reply({"job": studio.export(request.path_params["id"], fields)}, 202)
+    return json_reply({"job": studio.files.export(request.path_params["id"], fields)}, 202)
 
 
 async def estimate(studio: Studio, request: "Request") -> Reply:
@@ -149,18 +151,18 @@ async def clip(studio: Studio, request: "Request") -> Reply:
     for side in ("model", "against"):
         if fields.get(side) is not None:
             await finish(request, studio.load(str(fields.get(side))))
-    return json_reply({"job": studio.clip(request.path_params["id"], fields)}, 202)
+    return json_reply({"job": studio.files.clip(request.path_params["id"], fields)}, 202)
 
 
 async def job(studio: Studio, request: "Request") -> Reply:
     """Progress of a job, or the address of the file that it has made."""
 
     def describe(name: str) -> State:
-        done = studio.exported(name)
+        done = studio.files.finished(name)
         file = {"file": f"/api/exports/{name}", "name": done.name, "bytes": len(done.data)}
         return file | {"width": done.size[0], "height": done.size[1], "notes": done.notes}
 
-    found = studio.jobs.state(request.path_params["name"], describe)
+    found = studio.files.jobs.state(request.path_params["name"], describe)
     if found is None:
         raise GoneError("there is no such job")
     return json_reply(found)
@@ -168,13 +170,13 @@ async def job(studio: Studio, request: "Request") -> Reply:
 
 async def stop(studio: Studio, request: "Request") -> Reply:
     """Stop a job."""
-    studio.jobs.stop(request.path_params["name"])
+    studio.files.jobs.stop(request.path_params["name"])
     return json_reply({})
 
 
 async def exported(studio: Studio, request: "Request") -> Reply:
     """A finished file, as a download."""
-    done = studio.exported(request.path_params["name"])
+    done = studio.files.finished(request.path_params["name"])
     headers = {
         "content-disposition": f"attachment; filename*=UTF-8''{quote(done.name)}",
         "content-length": str(len(done.data)),

@@ -14,23 +14,21 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from PIL import Image
 
 from srno.errors import SRNOError
-from srno.field.blocks import RENDER_MEMORY, BlockField, Pixels
+from srno.field.blocks import RENDER_MEMORY, BlockField
 from srno.imaging.formats import CAPABILITIES
 from srno.imaging.head import read_head
 from srno.imaging.read import read
 from srno.progress import Progress
-from srno.server import clips, exports
 from srno.server.block_jobs import RENDER, BlockJobs, priority
-from srno.server.exports import Exported, ExportOptions
+from srno.server.file_jobs import FileJobs
+from srno.server.gallery import Gallery
 from srno.server.inside import Channels, choose_channels, describe, look_inside
-from srno.server.long_jobs import LongJobs, State
-from srno.server.offered_models import Models
+from srno.server.long_jobs import State
 from srno.server.opened import Opened, as_png
 from srno.server.rates import Rates
-from srno.server.resample import Box, bicubic
+from srno.server.resample import bicubic
 from srno.server.store import Store
 from srno.server.tiles import FILTERS, LARGEST_WINDOW_PIXELS, Tile, evaluate
 from srno.server.workers import FIRST, Task, Worker
@@ -43,10 +41,6 @@ DECODING_BYTES_PER_PIXEL = 8
 """Memory for decoding: the decoder's samples and an upright copy."""
 CHANNELS_BYTES = 2000
 """Memory of the choice of channels that are shown of a picture."""
-
-
-class GoneError(SRNOError):
-    """The requested object is not in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,22 +63,23 @@ class Studio:
         limits: Limits = Limits(),  # noqa: B008 (frozen)
         examples: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
-        self.models, self.examples, self.limits, self.threads = Models(models), dict(examples), limits, threads
-        self.jobs = LongJobs()
-        self._store, self._rates = Store(memory), Rates()
-        self._lock = threading.Lock()
+        self.examples, self.limits, self.threads = dict(examples), limits, threads
+        self.memory = Store(memory)
+        self.gallery = Gallery(models, self.memory)
+        rates = self._rates = Rates()
         # A block and a tile are small: one thread computes each, and several are computed in parallel. Large files and
         # exports have separate queues, so that tiles do not wait for them.
         self._tiles = Worker("tiles", threads, _prepare(1))
-        self._blocks = BlockJobs(self._tiles, self._store, self._rates)
+        self._blocks = BlockJobs(self._tiles, self.memory, rates)
         self._reading = Worker("reading", 1, _prepare(1))
         self._exporting = Worker("exporting", 1, _prepare(threads, EXPORT_NICENESS))
+        self.files = FileJobs(self.gallery, self._exporting, rates, threads)
 
     # Pictures
 
     def hold(self, size: int, what: str) -> AbstractContextManager[None]:
         """Count `size` bytes towards the memory for the duration of a block."""
-        return self._store.reserve(size, what)
+        return self.memory.reserve(size, what)
 
     def open(self, data: bytes, name: str) -> Task[str]:
         """Decode a picture file and store it; the result is an id that cannot be guessed."""
@@ -95,83 +90,82 @@ class Studio:
             with self.hold(DECODING_BYTES_PER_PIXEL * pixels * (pixels <= self.limits.pixels), name):
                 picture = read(data, max_pixels=self.limits.pixels, name=name)
             opened = Opened(secrets.token_urlsafe(16), name, picture, len(data))
-            self._store.put(("picture", opened.id), opened, opened.bytes, name)
+            self.gallery.add(opened)
             return opened.id
 
         if len(data) <= SMALL_FILE_BYTES:
             return self._tiles.submit(work, FIRST)
         return self._reading.submit(work, (len(data), 0))
 
-    def opened(self, picture: str) -> Opened:
-        """The picture with this id."""
-        opened = self._store.get(("picture", picture), Opened)
-        if opened is None:
-            raise GoneError("the picture is no longer in memory; open it again")
-        return opened
-
     # Models
 
     def load(self, model: str) -> Task[None]:
         """Load a model unless it is loaded."""
-        if model in FILTERS or self.models.is_loaded(model):
+        if model in FILTERS or self.gallery.models.is_loaded(model):
             return Task.finished(None)
-        return self._tiles.submit(lambda _: self.models.load(model) and None, FIRST)
+        return self._tiles.submit(lambda _: self.gallery.models.load(model) and None, FIRST)
 
     def state(self, picture: str, model: str) -> State:
         """Versions of the kernel integral: the newest that is known, and how many there will be.
 
-        Work on the missing ones begins. The model has to be loaded.
+        Each call starts some work on the missing ones. The model has to be loaded.
         """
-        field = self._field(self.opened(picture), self.models.check(model))
+        field = self.gallery.field(self.gallery.opened(picture), model)
         self._blocks.settle(field)
         return {"version": field.version, "versions": field.versions}
 
     # Tiles
 
-    def tile(self, picture: str, tile: Tile) -> Task[bytes]:
-        """A part of a picture at a zoom level, as a PNG. A model has to be loaded."""
-        opened, key = self.opened(picture), ("tile", picture, tile)
+    def tile(self, picture: str, tile: Tile, around: Tile | None = None) -> Task[bytes]:
+        """A part of a picture at a zoom level, as a PNG. A model has to be loaded.
+
+        `around` is the window that the tile is part of: its tiles share what they need.
+        """
+        opened, key = self.gallery.opened(picture), ("tile", picture, tile)
         tile.check(opened.size)
+        if around is not None:
+            around.check(opened.size, LARGEST_WINDOW_PIXELS)
         if tile.source not in FILTERS:
-            self.models.check(tile.source)
-        known = self._store.get(key, bytes)
+            self.gallery.models.check(tile.source)
+        known = self.memory.get(key, bytes)
         if known is not None:
             return Task.finished(known)
         if tile.is_operator(opened.size):
-            return self._evaluate(opened, tile, key)
+            return self._evaluate(opened, tile, around, key)
         # Below ×1 nothing is enlarged, and the tile of a model is bicubic.
         reduce, box = FILTERS.get(tile.source, bicubic), tile.box(opened.size)
         return self._tiles.submit(lambda _: self._keep(key, as_png(reduce(opened, box, tile.rect[2:]))), FIRST)
 
-    def _evaluate(self, opened: Opened, tile: Tile, key: Hashable) -> Task[bytes]:
+    def _evaluate(self, opened: Opened, tile: Tile, around: Tile | None, key: Hashable) -> Task[bytes]:
         """Queue a tile behind the blocks and sample windows that it needs."""
-        field = self._field(opened, tile.source)
+        field = self.gallery.field(opened, tile.source)
         version = self._version(field, tile)
 
         def work(progress: Progress) -> bytes:
             progress(0.0)
             with (
-                self._store.reserve(RENDER_MEMORY, "a tile", strict=False),
+                self.memory.reserve(RENDER_MEMORY, "a tile", strict=False),
                 self._rates.measure(tile.source, "render", tile.rect[2] * tile.rect[3]),
             ):
                 image = evaluate(opened, field, tile.box(opened.size), tile.rect[2:], tile.version, progress)
                 return self._keep(key, as_png(image))
 
-        needs = self._blocks.needs(opened, field, tile.region(opened.size), version)
+        shared = None if around is None else around.region(opened.size)
+        needs = self._blocks.needs(opened, field, tile.region(opened.size), version, shared)
         return self._blocks.after(needs, lambda jobs: self._tiles.submit(work, priority(opened, RENDER), jobs))
 
     def inside(self, picture: str, view: Tile) -> Task[State]:
         """What the operator computes on its way to a window, as maps. The model has to be loaded."""
-        opened = self.opened(picture)
+        opened = self.gallery.opened(picture)
         view.check(opened.size, LARGEST_WINDOW_PIXELS)
-        field = self._field(opened, self.models.check(view.source))
+        field = self.gallery.field(opened, view.source)
         if not view.is_operator(opened.size):
             raise SRNOError("below ×1 nothing is enlarged, and the operator is not evaluated: zoom in")
         version, region = self._version(field, view), view.region(opened.size)
 
         def work(progress: Progress) -> State:
             progress(0.0)
-            with self._store.reserve(RENDER_MEMORY, "the maps", strict=False):
+            with self.memory.reserve(RENDER_MEMORY, "the maps", strict=False):
                 channels = self._channels(field)
                 groups = look_inside(field, (view.level[1], view.level[0]), region, version, channels, progress)
                 return describe(groups) | {"version": version}
@@ -182,10 +176,10 @@ class Studio:
     def _channels(self, field: BlockField) -> Channels:
         """The channels that are shown of a picture, chosen once."""
         key = ("channels", field.key)
-        channels = self._store.get(key, Channels)
+        channels = self.memory.get(key, Channels)
         if channels is None:
             channels = choose_channels(field)
-            self._store.offer(key, channels, CHANNELS_BYTES)
+            self.memory.offer(key, channels, CHANNELS_BYTES)
         return channels
 
     def _version(self, field: BlockField, tile: Tile) -> int:
@@ -195,92 +189,16 @@ class Studio:
         return version
 
     def _keep(self, key: Hashable, data: bytes) -> bytes:
-        self._store.offer(key, data, len(data))
+        self.memory.offer(key, data, len(data))
         return data
 
-    # Exports
-
-    def export(self, picture: str, fields: Mapping[str, Any]) -> str:
-        """Start an export and return the id of its job. The model has to be loaded."""
-        opened, model, options = self._export_options(picture, fields)
-        operator = self.models.load(model)
-        needed = exports.memory_needed(opened, operator, options) + exports.SMALLEST_ENGINE_MEMORY
-        self._store.check(needed, self._describe(opened, options))
-
-        def work(progress: Progress) -> str:
-            with self._store.wait_for(needed, self._describe(opened, options), progress):
-                if options.part is not None:
-                    return self._publish(exports.export_part(opened, self._field(opened, model), options, progress))
-                done = exports.export(opened, operator, options, exports.SMALLEST_ENGINE_MEMORY, progress)
-            return self._publish(done)
-
-        return self.jobs.start(self._exporting.submit, work)
+    # Files
 
     def estimate(self, picture: str, fields: Mapping[str, Any]) -> Task[State]:
-        """Size of the picture and of the file, and seconds, of an export; the model has to be loaded."""
-        opened, model, options = self._export_options(picture, fields)
-        needed = exports.memory_needed(opened, self.models.load(model), options) + exports.SMALLEST_ENGINE_MEMORY
-        self._store.check(needed, self._describe(opened, options))
-
-        def work(_progress: Progress) -> State:
-            width, height = options.target.size
-            rendered = options.target.whole[0] * options.target.whole[1]
-            encoded = options.target.source[0] * options.target.source[1]
-            seconds = self._rates.estimate(model, encoded, rendered)
-            if seconds is not None:
-                both = opened.picture.alpha is not None and options.part is None  # alpha is a picture of its own
-                seconds *= (8 if options.ensemble else 1) * (2 if both else 1) / self.threads
-            size = exports.estimate_bytes(opened, options)
-            return {"width": width, "height": height, "bytes": size, "seconds": seconds}
-
-        return self._tiles.submit(work, FIRST)
-
-    def clip(self, picture: str, fields: Mapping[str, Any]) -> str:
-        """Start a clip and return the id of its job. The models have to be loaded."""
-        opened = self.opened(picture)
-        options = clips.parse_clip(fields, opened)
-        for source in options.sources:
-            self._field_of(opened, source)
-        self._store.check(clips.clip_bytes(options), "the clip")
-
-        def paint(source: str, box: Box, size: tuple[int, int], progress: Progress) -> Image.Image:
-            field = self._field_of(opened, source) if size[0] >= box[2] - box[0] else None
-            if field is None:
-                return FILTERS.get(source, bicubic)(opened, box, size)
-            return evaluate(opened, field, box, size, None, progress)
-
-        def work(progress: Progress) -> str:
-            with self._store.wait_for(clips.clip_bytes(options), "the clip", progress):
-                return self._publish(clips.make_clip(opened, options, paint, progress))
-
-        return self.jobs.start(self._exporting.submit, work)
-
-    def exported(self, name: str) -> Exported:
-        """A finished file."""
-        done = self._store.get(("export", name), Exported)
-        if done is None:
-            raise GoneError("the exported file is no longer in memory; export it again")
-        return done
-
-    def _export_options(self, picture: str, fields: Mapping[str, Any]) -> tuple[Opened, str, ExportOptions]:
-        opened, model = self.opened(picture), self.models.check(str(fields.get("model")))
-        return opened, model, exports.parse_options(fields, opened.picture)
-
-    def _describe(self, opened: Opened, options: ExportOptions) -> str:
-        return f"{opened.name} at {options.target.size[0]}×{options.target.size[1]} pixels"
-
-    def _publish(self, done: Exported) -> str:
-        """Store a finished file under a name that cannot be guessed."""
-        name = secrets.token_urlsafe(16)
-        self._store.put(("export", name), done, len(done.data), done.name)
-        return name
+        """What an export will cost; the model has to be loaded."""
+        return self._tiles.submit(lambda _: self.files.estimate(picture, fields), FIRST)
 
     # Life
-
-    @property
-    def memory(self) -> Store:
-        """What is in memory."""
-        return self._store
 
     def close(self) -> None:
         """Cancel all jobs."""
@@ -295,29 +213,6 @@ class Studio:
     @property
     def _workers(self) -> tuple[Worker, ...]:
         return self._tiles, self._reading, self._exporting
-
-    def _field_of(self, opened: Opened, source: str) -> BlockField | None:
-        """The field of a model; None for a filter."""
-        return None if source in FILTERS else self._field(opened, self.models.check(source))
-
-    def _field(self, opened: Opened, model: str) -> BlockField:
-        key = ("field", opened.id, model)
-        with self._lock:
-            field = self._store.get(key, BlockField)
-            if field is None:
-                field = BlockField(
-                    model=self.models.load(model),
-                    size=(opened.size[1], opened.size[0]),
-                    pixels=self._pixels(opened.id),
-                    cache=self._store,
-                    key=("block", opened.id, model),
-                )
-                self._store.offer(key, field, field.bytes)
-        return field
-
-    def _pixels(self, picture: str) -> Pixels:
-        """Parts of a picture by its id, so that its field does not keep alive what the store has dropped."""
-        return lambda rows, columns: self.opened(picture).part(rows, columns)
 
 
 def bundled_examples() -> dict[str, Path]:

@@ -58,8 +58,9 @@ export async function upload(file, signal) {
   }
 }
 
-export async function fetchTile(id, request, signal) {
-  const answer = await ask(`/api/images/${id}/tile?${new URLSearchParams(request)}`, { signal });
+/** Fetch a tile; `priority` decides which of the waiting requests gets the next of the browser's few connections. */
+export async function fetchTile(id, request, signal, priority = "auto") {
+  const answer = await ask(`/api/images/${id}/tile?${new URLSearchParams(request)}`, { signal, priority });
   return createImageBitmap(await answer.blob(), { colorSpaceConversion: "none", premultiplyAlpha: "default" });
 }
 

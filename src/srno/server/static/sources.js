@@ -4,7 +4,7 @@ import { fetchState, pause } from "./api.js";
 import { BICUBIC, FILTERS } from "./labels.js";
 import { Layer } from "./tiles.js";
 
-const STATE_MS = 500; // between two questions about the kernel integral
+const STATE_MS = 150; // between two questions about the kernel integral
 const LONGEST_TILE_SIDE = { operator: 192, filter: 512 }; // device pixels
 const MOST_PARALLEL = 4; // requests of a model at once; a browser has six connections for all tabs
 
@@ -66,15 +66,18 @@ export class Sources {
     this.halt();
   }
 
-  /** Ask how far the kernel integrals of the models have settled; call `onBetter()` when one has become better. */
-  async follow(onBetter) {
+  /**
+   * Ask how far the kernel integrals of the models have settled, while `isIdle()`: the question makes the server work on
+   * them. Call `onBetter()` when one has become better.
+   */
+  async follow(isIdle, onBetter) {
     this.following?.abort();
     const { signal } = (this.following = new AbortController());
     const { model, against } = this.choice;
     const models = new Set([model, against].filter((source) => !FILTERS.includes(source)));
     try {
       while (models.size) {
-        for (const one of models) {
+        for (const one of isIdle() ? models : []) {
           const { version, versions } = await fetchState(this.picture.id, one, signal);
           const layer = this.layer(one);
           if (version === versions) models.delete(one);

@@ -5,6 +5,7 @@ import { Level } from "./level.js";
 
 const CACHED_TILE_PIXELS = 48e6; // per source
 const CACHED_VIEWS = 8;
+const SMALL_PICTURE_PIXELS = 2 ** 20; // the server computes tiles of such pictures first
 const COARSE = { factor: 4, zoom: 8, tiles: 6 }; // a window is first computed coarsely from this zoom and size on
 
 export class Layer {
@@ -20,6 +21,8 @@ export class Layer {
     this.running = new Map();
     this.version = 0; // the newest version of the kernel integral; 0 for a source without one
     this.stopped = false;
+    // A browser has six connections for all tabs: what takes long leaves them to the rest.
+    this.priority = under && picture.width * picture.height > SMALL_PICTURE_PIXELS ? "low" : "auto";
   }
 
   /** Request the missing tiles of the window; cancel all other requests. */
@@ -27,7 +30,9 @@ export class Layer {
     const level = this.#level(view);
     // A level changes its version only here, at rest, and there are few versions: nothing flickers.
     level.version = this.version;
-    const missing = level.covering(view.visible()).filter(({ key }) => !level.isCurrent(key));
+    const tiles = level.covering(view.visible());
+    level.window = hull(tiles).join();
+    const missing = tiles.filter(({ key }) => !level.isCurrent(key));
     const urls = new Set(missing.map((tile) => this.#name(level, tile)));
     for (const name of this.running.keys()) if (!urls.has(name)) this.#cancel(name);
     this.queue = missing.filter((tile) => !this.running.has(this.#name(level, tile))).map((tile) => ({ level, tile }));
@@ -53,7 +58,7 @@ export class Layer {
     this.early?.control.abort();
     const early = (this.early = { name, control: new AbortController() });
     try {
-      const canvas = await fetchTile(picture.id, request, early.control.signal);
+      const canvas = await fetchTile(picture.id, request, early.control.signal, this.priority);
       this.#addView({ canvas, left: -x, top: -y, x: width / picture.width, y: height / picture.height });
       this.onChange();
     } catch {
@@ -207,8 +212,8 @@ export class Layer {
       const { width, height } = level.size;
       const { version } = level;
       const request = { source: this.source, level: `${width},${height}`, rect: tile.rect.join() };
-      if (version) request.version = version;
-      const bitmap = await fetchTile(this.picture.id, request, control.signal);
+      if (version) Object.assign(request, { version, window: level.window });
+      const bitmap = await fetchTile(this.picture.id, request, control.signal, this.priority);
       const old = level.tiles.get(tile.key);
       level.tiles.set(tile.key, { bitmap, version, arrived: old?.arrived ?? performance.now() });
       old?.bitmap.close();
@@ -259,4 +264,11 @@ function placeOf(seen, view) {
   const factor = { x: x / seen.x, y: y / seen.y };
   const { width, height } = seen.canvas;
   return [left - seen.left * factor.x, top - seen.top * factor.y, width * factor.x, height * factor.y];
+}
+
+/** The rectangle around tiles: what they share on the server is computed for all of them at once. */
+function hull(tiles) {
+  const side = (pick, edge) => pick(...tiles.map(({ rect }) => edge(rect)));
+  const [left, top] = [side(Math.min, ([x]) => x), side(Math.min, ([, y]) => y)];
+  return [left, top, side(Math.max, ([x, , w]) => x + w) - left, side(Math.max, ([, y, , h]) => y + h) - top];
 }

@@ -166,7 +166,8 @@ export class Viewer {
   }
 
   #follow() {
-    this.sources.follow(() => !this.motion.moving && !this.timer && this.rest());
+    const isIdle = () => !document.hidden && this.#isOver();
+    this.sources.follow(isIdle, () => !this.motion.moving && !this.timer && this.rest());
   }
 
   #request(view) {
