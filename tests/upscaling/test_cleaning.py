@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from commands.upscale_runs import call
 from PIL import Image
 
 import srno
+from commands.upscale_runs import call
 from srno.checkpoints.catalogue import CLEANING, find, read_checkpoint, read_cleaning
 from srno.errors import SRNOError
 from srno.imaging.picture import Compression
