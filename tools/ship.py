@@ -10,11 +10,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from srno.checkpoints.catalogue import read_checkpoint
+from srno.checkpoints.catalogue import find, read_checkpoint
 from srno.checkpoints.native import Card, write_checkpoint
 from srno.evaluation.datasets import find_sets
 from srno.evaluation.methods import evaluate_method, make_method
-from srno.evaluation.protocols import PROTOCOLS, parse_scales
+from srno.evaluation.protocols import PROTOCOLS, named_protocol, parse_scales
 from srno.files import cache_folder
 from srno.upscaling.upscaler import Upscaler
 
@@ -30,17 +30,17 @@ TRAINING_DATA = (
 LICENCE = "MIT; the training pictures keep their own licences (see data)"
 
 
-def scores(path: Path, data: Path, names: list[str], scales: str) -> dict[str, dict[str, float]]:
+def scores(path: Path, data: Path, names: list[str], scales: str, jpeg: int | None) -> dict[str, dict[str, float]]:
     """{set: {"x2": PSNR, …}}; scores in the cache of `srno evaluate` are reused."""
     method = make_method(path.stem, [read_checkpoint(path)], Upscaler(integral="exact", precision="fp32"))
+    protocol = named_protocol("benchmark", jpeg=jpeg)
     results: dict[str, dict[str, float]] = {}
     for name in names:
         pictures = find_sets(data / name)
-        (found,) = evaluate_method(
-            method, pictures, parse_scales(scales), PROTOCOLS["benchmark"], cache=cache_folder("scores")
-        )
-        results[name] = {f"x{scale}": round(score.psnr, 3) for scale, score in found.mean.items()}
-        print(name, results[name], flush=True)
+        (found,) = evaluate_method(method, pictures, parse_scales(scales), protocol, cache=cache_folder("scores"))
+        title = name if jpeg is None else f"{name}, JPEG {jpeg}"
+        results[title] = {f"x{scale}": round(score.psnr, 3) for scale, score in found.mean.items()}
+        print(title, results[title], flush=True)
     return results
 
 
@@ -51,7 +51,9 @@ def recipe(path: Path) -> str:
     settings = {key: value for key, value in config.items() if key not in files}
     own = f"{read_checkpoint(path).card.recipe}; settings {json.dumps(settings)}"
     if config["init"] is not None:
-        return f"{recipe(Path(config['init']))}; then {own}"
+        start = Path(config["init"])
+        first = recipe(start) if (start.parent / "config.json").exists() else read_checkpoint(find(start)).card.recipe
+        return f"{first}; then {own}"
     if config["init_encoder"] is not None:
         return (
             f"{own}; its encoder is that of other weights ({read_checkpoint(Path(config['init_encoder'])).card.recipe})"
@@ -66,16 +68,21 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder that holds the evaluation sets")
     parser.add_argument("--sets", nargs="+", default=["Set5", "Set14", "B100"])
     parser.add_argument("--scales", default="2,3,4")
+    parser.add_argument("--jpeg", nargs="*", type=int, default=[], help="also score with LR as JPEG of these qualities")
     arguments = parser.parse_args()
 
     checkpoint = read_checkpoint(arguments.weights)
+    measured = {
+        name: found
+        for jpeg in (None, *arguments.jpeg)
+        for name, found in scores(arguments.weights, arguments.data, arguments.sets, arguments.scales, jpeg).items()
+    }
     card = Card(
         name=arguments.name,
         licence=LICENCE,
         data=TRAINING_DATA,
         recipe=recipe(arguments.weights),
-        results=scores(arguments.weights, arguments.data, arguments.sets, arguments.scales)
-        | {"protocol": str(PROTOCOLS["benchmark"])},
+        results=measured | {"protocol": str(PROTOCOLS["benchmark"])},
     )
     write_checkpoint(replace(checkpoint, card=card), WEIGHTS / f"{arguments.name}.safetensors")
 
