@@ -94,7 +94,7 @@ def number_in(path: str, name: str) -> int:
     return 0
 
 
-def watch(process: "subprocess.Popen[str]") -> tuple[int, int]:
+def watch(process: "subprocess.Popen[bytes]") -> tuple[int, int]:
     """Wait for a process; return the peak of the resident set with its workers, and the bytes that all have written."""
     peak, written = 0, dict[int, int]()
     while process.poll() is None:
