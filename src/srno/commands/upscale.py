@@ -201,7 +201,8 @@ def run_upscale(
             failed = _run_batch(batch, settings, verbose, as_json, left_out)
     if failed:
         # One picture on a cluster is one job, which ends like every failure of the cluster; a folder goes on.
-        sys.exit(EXIT_TASK_FAILED if cluster is not None and len(batch.jobs) == 1 else EXIT_SOME_FAILED)
+        alone = len(batch.jobs) + len(batch.skipped) == 1
+        sys.exit(EXIT_TASK_FAILED if cluster is not None and alone else EXIT_SOME_FAILED)
 
 
 @contextmanager

@@ -92,6 +92,7 @@ class _Cost:
             + math.prod(self.inner) * 2 * BYTES_PER_VALUE * channels(model.encoder)
             + side**2 * (12 + 4 * max(sample, 4))
             + 4 * latent
+            + source.cache_bytes
         )
         self.per_row = self.outer[1] * live_channels(model.encoder) * BYTES_PER_VALUE
 

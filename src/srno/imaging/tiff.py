@@ -15,7 +15,7 @@ _MIN_TILED_PIXELS = 1 << 24
 _MAX_CLASSIC_BYTES = 2**32 - 2**25
 """Bytes of samples above which 4-byte offsets may not suffice; incompressible data grows a little."""
 _MAX_DESCRIPTION_BYTES = 1 << 24
-_NEW_SUBFILE, _TILE_WIDTH, _XMP, _IPTC, _PHOTOSHOP = 254, 322, 700, 33723, 34377
+_NEW_SUBFILE, _TILE_LENGTH, _XMP, _IPTC, _PHOTOSHOP = 254, 323, 700, 33723, 34377
 _REDUCED_OR_MASK = 1 | 4
 _BYTE, _UNDEFINED = 1, 7
 
@@ -49,11 +49,16 @@ def descriptions_of(data: bytes | BinaryIO, page: int | None = None) -> tuple[by
     return values.get(_XMP), iptc.clean(values.get(_IPTC, b"")) or iptc.from_photoshop(values.get(_PHOTOSHOP, b""))
 
 
-def is_tiled(stream: BinaryIO) -> bool:
-    """Whether the first directory of a TIFF file stores tiles."""
+def tile_rows(stream: BinaryIO) -> int:
+    """Rows of a tile of the first directory of a TIFF file; 0 if it stores no tiles."""
     header = ifd.read_header(stream)
-    return header is not None and bool(
-        ifd.read_directory(stream, *header, lambda _, tag: tag == _TILE_WIDTH, byte_budget=16)
+    if header is None:
+        return 0
+    entry = ifd.read_directory(stream, *header, lambda _, tag: tag == _TILE_LENGTH, byte_budget=16).get(_TILE_LENGTH)
+    return (
+        int.from_bytes(entry.value, "little" if header[0].order == "<" else "big")
+        if isinstance(entry, ifd.Entry)
+        else 0
     )
 
 

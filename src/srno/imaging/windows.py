@@ -22,7 +22,7 @@ from srno.imaging.icc import cmyk_to_srgb, match_profile, srgb
 from srno.imaging.metadata import Blocks, described
 from srno.imaging.picture import Picture, Samples
 from srno.imaging.read import DECODER_ERRORS, explain, read
-from srno.imaging.tiff import descriptions_of, is_tiled
+from srno.imaging.tiff import descriptions_of, tile_rows
 from srno.imaging.vips import check_colour_space, check_samples, dpi_of, field_of, rotate, split_bands
 from srno.imaging.zarr_source import ZarrPicture, is_zarr
 
@@ -51,6 +51,8 @@ class WindowFile:
     icc: bytes | None = None
     """Profile of the stored samples."""
     orientation: int = 1
+    tile_rows: int = 0
+    """Rows of a tile of a TIFF file in tiles."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -63,6 +65,11 @@ class WindowFile:
         """Bytes of all samples."""
         rows, columns, channels = self.stored
         return rows * columns * channels * self.like.bits // 8
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes that libvips keeps of a TIFF file in tiles: two rows of them, which take up to 5.4 times one row."""
+        return int(5.4 * self.tile_rows * self.sample_bytes / self.stored[0])
 
     def open(self) -> "Windows":
         """Open the file for reading."""
@@ -157,9 +164,9 @@ def _described_tiff(file: WindowFile) -> WindowFile:
         check_colour_space(exif.tiff_layout(stream))
         facts = exif.from_tiff(stream)
         xmp, iptc = descriptions_of(stream)
-        storage = "tiff" if is_tiled(stream) else "stream"
+        rows = tile_rows(stream)
     like = replace(described(file.like, Blocks(xmp=xmp, iptc=iptc)), exif=facts.block)
-    return _turned(replace(file, storage=storage, like=like), facts.orientation)
+    return _turned(replace(file, storage="tiff" if rows else "stream", like=like, tile_rows=rows), facts.orientation)
 
 
 def _turned(file: WindowFile, orientation: int) -> WindowFile:
