@@ -29,13 +29,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def start(here: Path, *tokens: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "srno", "upscale", "in", "-o", "out", "-m", "tiny.safetensors", "--json", *tokens]
+    command += ["--precision", "fp32"]  # without timing the machine, which takes long on a busy one
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, cwd=here, env=environment, stdout=subprocess.PIPE, text=True)
 
 
 def test_four_processes_share_a_folder(here: Path):
     processes = [start(here, "--skip-existing") for _ in range(4)]
-    outcomes = [json.loads(line) for process in processes for line in process.communicate()[0].splitlines()]
+    try:
+        outcomes = [json.loads(line) for process in processes for line in process.communicate()[0].splitlines()]
+    finally:
+        for process in processes:
+            process.kill()  # if the test has run out of time
     assert [process.returncode for process in processes] == [0] * 4
     written = [outcome["output"] for outcome in outcomes if outcome["status"] == "written"]
     assert sorted(written) == [f"out/{number:02}.png" for number in range(PICTURES)]  # each exactly once

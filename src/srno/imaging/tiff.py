@@ -69,19 +69,27 @@ def write_tiff(picture: Picture, stream: BinaryIO, *, big: bool) -> None:
 
 def write_pages(pictures: Iterable[Picture], stream: BinaryIO, *, big: bool) -> None:
     """Write one page for each picture to a stream that can seek and be read."""
-    import tifffile  # here, since its import takes a third of the time of all others at the start of srno
-
     blocks: list[bytes | None] = []
     waiting = iter(pictures)
     picture = next(waiting, None)
     # EXIF values are copied unchanged, so the file uses their byte order.
     order = "<" if picture is None else _byte_order(picture.exif) or "<"
-    with tifffile.TiffWriter(stream, bigtiff=big, byteorder=order) as writer:
+    with _open_writer(stream, big, order) as writer:
         while picture is not None:
             _write_page(picture, writer)
             blocks.append(picture.exif if _byte_order(picture.exif) == order else None)
             picture = next(waiting, None)
     _add_exif(stream, blocks)
+
+
+def _open_writer(stream: BinaryIO, big: bool, order: Literal["<", ">"]) -> "tifffile.TiffWriter":
+    """Begin a file; tifffile calls any failure of the stream one that cannot seek."""
+    import tifffile  # here, since its import takes a third of the time of all others at the start of srno
+
+    try:
+        return tifffile.TiffWriter(stream, bigtiff=big, byteorder=order)
+    except ValueError as error:
+        raise (error.__context__ if isinstance(error.__context__, OSError) else error) from None
 
 
 def _write_page(picture: Picture, writer: "tifffile.TiffWriter") -> None:
