@@ -4,7 +4,7 @@
     python benchmarks/peers.py --models light --repeats 9 --out peers.md
 
 Shipped models have their weights, others random ones: time does not depend on them. EDSR-baseline for one scale is the
-yardstick of each row: it has 2.0 (×2) and 2.8 (×4) times the multiplications of IMDN, a light network that people use.
+reference of each row: it has 2.0 (×2) and 2.8 (×4) times the multiplications of IMDN, a light network that people use.
 All contenders take turns at every job, in another order each round, and the least time of each counts, so that other
 load affects all of them. The share of the product rate is counted multiplications over time, against a large matrix
 product in the same precision.

@@ -116,7 +116,7 @@ def work(name: str, variant: str, threads: int) -> None:
 
 
 class Worker:
-    """A process that does a step whenever it is told to."""
+    """A process that does a step on request."""
 
     def __init__(self, command: list[str]) -> None:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

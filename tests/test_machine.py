@@ -88,6 +88,6 @@ def test_waiting_threads_sleep_soon_unless_the_user_says_otherwise(monkeypatch: 
         monkeypatch.setenv(own, "7")
     machine.wait_briefly()
     now = {name: os.environ[name] for name in names if name in os.environ}
-    assert now == ({own: "7"} if own else {"GOMP_SPINCOUNT": str(machine.SPINS), "KMP_BLOCKTIME": "0"})
+    assert now == ({own: "7"} if own else {"GOMP_SPINCOUNT": str(machine.SPIN_COUNT), "KMP_BLOCKTIME": "0"})
     for name in names:  # also what the function has set
         monkeypatch.delenv(name, raising=False)

@@ -22,7 +22,7 @@ ProductPrecision: TypeAlias = Literal["fp32", "bf16", "fp16"]
 
 MALLOC_SETTINGS = {-4: 0, -1: 2**31 - 1, -2: 64 << 20}
 """glibc's M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD: no block is mapped on its own, and the heap does not shrink."""
-SPINS = 1000
+SPIN_COUNT = 1000
 """Turns for which a waiting thread spins, some tens of microseconds: about as long as waking it up takes."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
 MIN_BF16_SPEED_UP = 1.3
@@ -183,5 +183,5 @@ def wait_briefly() -> None:
     does not.
     """
     if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"} & os.environ.keys():
-        os.environ["GOMP_SPINCOUNT"] = str(SPINS)
+        os.environ["GOMP_SPINCOUNT"] = str(SPIN_COUNT)
         os.environ["KMP_BLOCKTIME"] = "0"

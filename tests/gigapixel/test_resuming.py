@@ -1,4 +1,4 @@
-"""A job that is killed goes on where it was; one that does not belong is refused; nothing half has the final name."""
+"""A killed job resumes where it was; one that does not belong is refused; nothing half has the final name."""
 
 import errno
 import multiprocessing
@@ -122,7 +122,7 @@ def test_an_interrupted_job_is_not_started_again_by_accident(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         make_large(request, model_of("edsr"), stop_after(5))
     assert not request.output.exists()
-    with pytest.raises(SRNOError, match="left of an interrupted run; add --resume to go on, or --overwrite"):
+    with pytest.raises(SRNOError, match="left of an interrupted run; add --resume to continue, or --overwrite"):
         make_large(request, model_of("edsr"), lambda _: None)
     make_large(replace(request, settings=replace(request.settings, overwrite=True)), model_of("edsr"), lambda _: None)
     assert request.output.exists()

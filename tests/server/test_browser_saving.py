@@ -9,7 +9,7 @@ from PIL import Image
 from serving import picture
 
 from srno.cli import main
-from srno.server.clips import GAP
+from srno.server.clips import PAIR_GAP
 
 pytestmark = pytest.mark.browser
 
@@ -88,7 +88,7 @@ def test_a_pair_to_share_is_made_on_the_server(visit):
     with visitor.page.expect_download() as download:
         visitor.page.get_by_role("button", name="Make").click()
     assert download.value.suggested_filename.endswith("_before_after.png")
-    assert Image.open(download.value.path()).width == 2 * visitor.view["level"] + GAP
+    assert Image.open(download.value.path()).width == 2 * visitor.view["level"] + PAIR_GAP
 
 
 def test_the_saved_view_equals_the_canvas(visit):

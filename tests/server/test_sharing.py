@@ -8,7 +8,7 @@ import pytest
 from PIL import Image, ImageSequence
 from serving import finished, picture, tile_pixels, upload
 
-from srno.server.clips import BAR, FRAMES, GAP, ClipOptions, _journey
+from srno.server.clips import CLIP_FRAMES, LABEL_BAR_HEIGHT, PAIR_GAP, ClipOptions, _journey
 
 SIZE = (40, 30)
 
@@ -24,11 +24,11 @@ def clip(client: Any, opened: dict[str, Any], **options: Any) -> tuple[dict[str,
 def test_a_pair_holds_the_pixels_of_both_sides(client, against):
     opened = upload(client, picture(*SIZE))
     result, image = clip(client, opened, kind="pair", against=against, labels=False)
-    assert (image.format, image.size) == ("PNG", (96 * 2 + GAP, 72))
+    assert (image.format, image.size) == ("PNG", (96 * 2 + PAIR_GAP, 72))
     assert result["name"] == "hills_4x_before_after.png"
     pixels, level, rect = np.asarray(image), (160, 120), (32, 24, 96, 72)
     assert np.array_equal(pixels[:, :96], tile_pixels(client, opened, against, level, rect))
-    assert np.array_equal(pixels[:, 96 + GAP :], tile_pixels(client, opened, "rough", level, rect))
+    assert np.array_equal(pixels[:, 96 + PAIR_GAP :], tile_pixels(client, opened, "rough", level, rect))
 
 
 def test_labels_are_written_above_the_pictures_and_not_into_them(client):
@@ -36,15 +36,15 @@ def test_labels_are_written_above_the_pictures_and_not_into_them(client):
     _, plain = clip(client, opened, kind="pair", labels=False)
     _, labelled = clip(client, opened, kind="pair")
     pixels = np.asarray(labelled)
-    assert np.array_equal(pixels[BAR:], np.asarray(plain))
-    for half in (pixels[:BAR, :96], pixels[:BAR, 96 + GAP :]):
+    assert np.array_equal(pixels[LABEL_BAR_HEIGHT:], np.asarray(plain))
+    for half in (pixels[:LABEL_BAR_HEIGHT, :96], pixels[:LABEL_BAR_HEIGHT, 96 + PAIR_GAP :]):
         assert half.max() > 200  # letters
 
 
 def test_a_wide_pair_is_stacked(client):
     opened = upload(client, picture(*SIZE))
     _, image = clip(client, opened, kind="pair", box=[0, 6, 40, 16], width=160, height=40, labels=False)
-    assert image.size == (160, 80 + GAP)
+    assert image.size == (160, 80 + PAIR_GAP)
 
 
 @pytest.mark.parametrize("kind", ["webp", "gif"])
@@ -53,7 +53,7 @@ def test_a_zoom_ends_with_the_pixels_of_the_view(client, kind):
     result, image = clip(client, opened, kind=kind, labels=False, against=None)
     assert image.format == kind.upper()
     frames = [np.asarray(frame.convert("RGB")).astype(int) for frame in ImageSequence.Iterator(image)]
-    assert len(frames) == FRAMES
+    assert len(frames) == CLIP_FRAMES
     last = tile_pixels(client, opened, "rough", (160, 120), (32, 24, 96, 72)).astype(int)
     assert np.abs(frames[-1] - last).mean() < 12  # the formats are lossy
     assert result["name"] == f"hills_zoom_4x.{kind}"
@@ -62,7 +62,7 @@ def test_a_zoom_ends_with_the_pixels_of_the_view(client, kind):
 def test_a_zoom_of_two_sides_has_the_other_side_on_the_left(client):
     opened = upload(client, picture(*SIZE))
     _, image = clip(client, opened, kind="webp", labels=False, against="nearest")
-    image.seek(FRAMES - 1)
+    image.seek(CLIP_FRAMES - 1)
     last, (level, rect) = np.asarray(image.convert("RGB")).astype(int), ((160, 120), (32, 24, 96, 72))
     left = tile_pixels(client, opened, "nearest", level, rect).astype(int)[:, :44]
     right = tile_pixels(client, opened, "rough", level, rect).astype(int)[:, 52:]

@@ -146,7 +146,7 @@ def run_upscale(
     pyramid
         Store reduced levels in TIFF files too; OME-Zarr and Deep Zoom always have them.
     resume
-        Go on with a picture that was interrupted.
+        Resume a picture that was interrupted.
     cluster
         Make pictures on a Dask cluster: the address of its scheduler, such as tcp://host:8786, or local:4 for four
         workers on this machine.

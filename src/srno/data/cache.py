@@ -170,7 +170,7 @@ def _build(target: Path, files: Sequence[File], fingerprint: str, progress: Call
         index = {"format": FORMAT_VERSION, "fingerprint": fingerprint, "lengths": [pixels.length, detail.length]}
         content = json.dumps(index | {"pictures": pictures, "skipped": skipped}, default=os.fspath)
         (new / "index.json").write_text(content)
-        if target.exists():  # whoever has the old one open keeps its arrays mapped
+        if target.exists():  # a process that has the old one open keeps its arrays mapped
             target.rename(Path(folder) / "old")
         new.rename(target)
 

@@ -19,9 +19,9 @@ LARGEST_SIDE = 4096
 """Pixels along a side of a work tile, at most: what a kill may cost."""
 FEWEST_ROWS = 16
 """Rows that are encoded at once, at least."""
-SHARE = 0.75
+PLANNED_SHARE = 0.75
 """Share of the memory that is planned for; the rest is for what freed blocks leave unused between them."""
-RESERVE = 96 << 20
+RESERVED_BYTES = 96 << 20
 """Bytes for libraries' buffers, conversions and compression."""
 LARGEST_ARITHMETIC = 1 << 30
 """Bytes for the arithmetic on a tile, at most: more does not make it faster."""
@@ -36,7 +36,7 @@ class Pieces:
 
 
 def resident_bytes() -> int:
-    """Memory of this process now; a guess where the system does not tell."""
+    """Memory of this process now; a guess if the system does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -65,12 +65,12 @@ def choose_pieces(
     most: int = LARGEST_SIDE,
 ) -> Pieces:
     """Choose the tile side, up to `most`, that encodes the fewest pixels twice within `limit` bytes for a process."""
-    available = int(SHARE * (limit - resident_bytes() - RESERVE))
+    available = int(PLANNED_SHARE * (limit - resident_bytes() - RESERVED_BYTES))
     sides = [side] if side else [STORED_TILE << i for i in range((most // STORED_TILE).bit_length())]
     costs = {one: _Cost(model, source, scale, one, points or 0) for one in sides}
     fitting = {one: cost for one, cost in costs.items() if cost.least <= available}
     if not fitting:
-        needed = limit + int((min(cost.least for cost in costs.values()) - available) / SHARE)
+        needed = limit + int((min(cost.least for cost in costs.values()) - available) / PLANNED_SHARE)
         raise SRNOError(f"--memory {limit / 1e9:.2f} GB: the smallest tiles need {needed / 1e9:.2f} GB; give that much")
     best = min(fitting, key=lambda one: fitting[one].work(available))
     return Pieces(best, fitting[best].arithmetic(available))

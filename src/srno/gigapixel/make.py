@@ -19,11 +19,13 @@ from srno.gigapixel.work import Recipe, TileMaker
 from srno.imaging.windows import WindowFile, inspect, with_windows
 from srno.operator.model import Model
 
-Tell: TypeAlias = Callable[[str], None]
+PrintLine: TypeAlias = Callable[[str], None]
 """Takes a line for the user."""
 
 
-def make_large(request: LargeRequest, model: Model, report: Report, tell: Tell = lambda _: None) -> tuple[str, ...]:
+def make_large(
+    request: LargeRequest, model: Model, report: Report, print_line: PrintLine = lambda _: None
+) -> tuple[str, ...]:
     """Make a large picture; return one line for everything that the format could not store."""
     # Workers may run elsewhere, so no path depends on the current folder.
     request = replace(request, source=Path.cwd() / request.source, output=Path.cwd() / request.output)
@@ -36,7 +38,7 @@ def make_large(request: LargeRequest, model: Model, report: Report, tell: Tell =
         with locked(folder / "lock", wait=False) as ours:
             if not ours:
                 raise OSError(errno.EBUSY, "another process is making this picture")
-            _make(request, model, file, container, folder, report, tell)
+            _make(request, model, file, container, folder, report, print_line)
         shutil.rmtree(folder)
     except SRNOError:
         if not Journal.has_progress(folder):
@@ -59,14 +61,14 @@ def _make(
     container: Container,
     folder: Path,
     report: Report,
-    tell: Tell,
+    print_line: PrintLine,
 ) -> None:
     facts = fingerprint(request, model, container)
     journal = Journal.resume(folder, facts) if request.settings.resume else _fresh(folder, facts)
     plan, memory = plan_tiles(request, model, file, journal)
     container = replace(container, levels=replace(container.levels, side=plan.side))
     needs = disk_needs(request, model, plan, file, container, folder)
-    tell(f"{plan.count} tiles of {plan.side} pixels; {needs}")
+    print_line(f"{plan.count} tiles of {plan.side} pixels; {needs}")
     file = with_windows(file, folder / "source.raw")
     constant, coarse = survey_alpha(file)
     bits = request.bits or file.like.bits
@@ -85,7 +87,9 @@ def _fresh(folder: Path, facts: dict[str, Any]) -> Journal:
 
 def _check_folder(folder: Path, settings: LargeSettings) -> None:
     if (folder / "journal").exists() and not settings.resume and not settings.overwrite:
-        raise SRNOError(f"{folder} is left of an interrupted run; add --resume to go on, or --overwrite to start again")
+        raise SRNOError(
+            f"{folder} is left of an interrupted run; add --resume to continue, or --overwrite to start again"
+        )
 
 
 def _engine(settings: LargeSettings, maker: TileMaker, *, keep: bool) -> Engine:

@@ -96,7 +96,7 @@ class Needs:
 
 
 def plan_tiles(request: LargeRequest, model: Model, file: WindowFile, journal: Journal) -> tuple[TilePlan, int]:
-    """Decide the tiles; a job that goes on keeps those that it began with."""
+    """Decide the tiles; a resumed job keeps those that it began with."""
     layers, points = len(model.kernel_layers()), integral_points(request.integral, request.whole)
     scale = request.whole[0] / file.size[0], request.whole[1] / file.size[1]
     began = journal.entries("side").get(())

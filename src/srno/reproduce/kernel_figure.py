@@ -91,7 +91,7 @@ def kernels_markdown(study: KernelStudy, title: str, protocol: Protocol) -> str:
 
 
 def _norms(study: KernelStudy) -> list[str]:
-    """Report the norms of M and the cosines between pictures, which tell a change of strength from one of direction."""
+    """Report the norms of M and the cosines between pictures, which separate changes of strength and direction."""
     flat = np.stack(study.kernels).reshape(len(study.kernels), len(study.kernels[0]), -1)
     norms = np.linalg.norm(flat, axis=-1)
     notes = [f"Norm of M: {norms.min():.2f} to {norms.max():.2f}."]

@@ -15,7 +15,7 @@ from srno.reproduce.paper_tables import TableInputs
 from srno.reproduce.plotting import new_figure, style
 
 REFERENCE = "LTE"
-BATCH = 64
+PAPER_BATCH = 64
 """Batch of the published recipe, for every number of points."""
 EXTRA_DATA_SUFFIX = "-phi"
 """Suffix of the run that was also trained on Flickr2K."""
@@ -35,7 +35,7 @@ class SampleRow:
         """The command that trains it."""
         if self.side is None:
             return training_command(self.preset)
-        flags, suffix = f" --stages {self.side}x{BATCH}x{self.side**2}", f"-{self.side}"
+        flags, suffix = f" --stages {self.side}x{PAPER_BATCH}x{self.side**2}", f"-{self.side}"
         if self.extra_data:
             flags, suffix = f"{flags} --data DATA/Flickr2K", EXTRA_DATA_SUFFIX
         return training_command(self.preset, flags, suffix)

@@ -19,15 +19,15 @@ ClipKind: TypeAlias = Literal["pair", "webp", "gif"]
 Paint: TypeAlias = Callable[[str, Box, tuple[int, int], Progress], Image.Image]
 """Renders a box of the picture by a source, at a size."""
 
-FRAMES = 30
+CLIP_FRAMES = 30
 FRAME_MS = 70
 LAST_FRAME_MS = 1500
 LARGEST_FRAME_PIXELS = 1280 * 800
-GAP = 8
+PAIR_GAP = 8
 """Pixels between the two pictures of a pair."""
-BAR = 34
+LABEL_BAR_HEIGHT = 34
 """Height of the bar with a label."""
-GROUND, INK = (21, 26, 31), (233, 237, 240)
+LABEL_BACKGROUND, LABEL_COLOUR = (21, 26, 31), (233, 237, 240)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ def make_clip(opened: Opened, options: ClipOptions, paint: Paint, progress: Prog
 
 def clip_bytes(options: ClipOptions) -> int:
     """Memory that the pictures of a clip take."""
-    return 3 * options.size[0] * options.size[1] * (4 if options.kind == "pair" else 2 * FRAMES)
+    return 3 * options.size[0] * options.size[1] * (4 if options.kind == "pair" else 2 * CLIP_FRAMES)
 
 
 def name_of(source: str) -> str:
@@ -96,23 +96,23 @@ def name_of(source: str) -> str:
 
 def _pair(options: ClipOptions, paint: Paint, progress: Progress) -> Image.Image:
     """Both sides, beside each other or, if they are wide, one above the other."""
-    (width, height), bar = options.size, BAR if options.labels else 0
+    (width, height), bar = options.size, LABEL_BAR_HEIGHT if options.labels else 0
     wide = width > 1.5 * height
-    step = (0, height + bar + GAP) if wide else (width + GAP, 0)
-    sheet = Image.new("RGB", (width + step[0], height + bar + step[1]), GROUND)
+    step = (0, height + bar + PAIR_GAP) if wide else (width + PAIR_GAP, 0)
+    sheet = Image.new("RGB", (width + step[0], height + bar + step[1]), LABEL_BACKGROUND)
     for i, source in enumerate(options.sources):
         image = paint(source, options.box, options.size, part_of(progress, i, 2) or progress)
         x, y = i * step[0], i * step[1]
         sheet.paste(_flat(image), (x, y + bar))
         if options.labels:
-            _write(sheet, f"{name_of(source)}  ×{options.scale:.3g}", (x + 10, y + BAR // 2))
+            _write(sheet, f"{name_of(source)}  ×{options.scale:.3g}", (x + 10, y + LABEL_BAR_HEIGHT // 2))
     return sheet
 
 
 def _frames(opened: Opened, options: ClipOptions, paint: Paint, progress: Progress) -> Iterator[Image.Image]:
     """From the whole picture to the box; with two sources the other side is on the left."""
     for i, box in enumerate(_journey(opened.size, options)):
-        report = part_of(progress, i, FRAMES) or progress
+        report = part_of(progress, i, CLIP_FRAMES) or progress
         sources = options.sources
         images = [
             _flat(paint(one, box, options.size, part_of(report, j, len(sources)) or report))
@@ -134,8 +134,8 @@ def _journey(size: tuple[int, int], options: ClipOptions) -> Iterator[Box]:
     width, height = right - left, bottom - top
     largest = min(size[0] / width, size[1] / height)
     start = (_start(left, width, largest, size[0]), _start(top, height, largest, size[1]))
-    for i in range(FRAMES):
-        grown = largest ** (1 - i / (FRAMES - 1))
+    for i in range(CLIP_FRAMES):
+        grown = largest ** (1 - i / (CLIP_FRAMES - 1))
         share = (grown - 1) / (largest - 1) if largest > 1 else 0.0
         x, y = left + (start[0] - left) * share, top + (start[1] - top) * share
         yield x, y, min(size[0], x + width * grown), min(size[1], y + height * grown)
@@ -159,8 +159,8 @@ def _write(image: Image.Image, text: str, place: tuple[int, int], *, anchor: str
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(16)
     if shade:
         left, top, right, bottom = draw.textbbox(place, text, font=font, anchor=anchor)
-        draw.rounded_rectangle((left - 6, top - 5, right + 6, bottom + 5), 6, fill=GROUND)
-    draw.text(place, text, fill=INK, font=font, anchor=anchor)
+        draw.rounded_rectangle((left - 6, top - 5, right + 6, bottom + 5), 6, fill=LABEL_BACKGROUND)
+    draw.text(place, text, fill=LABEL_COLOUR, font=font, anchor=anchor)
 
 
 def _flat(image: Image.Image) -> Image.Image:

@@ -29,7 +29,7 @@ SMALLEST_ENGINE_MEMORY = 128_000_000
 """Bytes for the encoder's activations and the chunks of a render."""
 PROBE_SIDE = 256
 """Pixels along a side of the samples from which the size of a file is estimated."""
-PROBES = 3
+PROBES_PER_AXIS = 3
 """Samples along each axis of the picture."""
 
 
@@ -151,9 +151,9 @@ def estimate_bytes(opened: Opened, options: ExportOptions) -> int:
     width, height = end[0] - start_x, end[1] - start_y
     side = max(1, min(width, int(PROBE_SIDE / x))), max(1, min(height, int(PROBE_SIDE / y)))
     encoded = pixels = 0
-    for i in range(PROBES * PROBES):
-        left = start_x + (width - side[0]) * (i % PROBES) // (PROBES - 1)
-        top = start_y + (height - side[1]) * (i // PROBES) // (PROBES - 1)
+    for i in range(PROBES_PER_AXIS * PROBES_PER_AXIS):
+        left = start_x + (width - side[0]) * (i % PROBES_PER_AXIS) // (PROBES_PER_AXIS - 1)
+        top = start_y + (height - side[1]) * (i // PROBES_PER_AXIS) // (PROBES_PER_AXIS - 1)
         part = _enlarged(picture, slice(top, top + side[1]), slice(left, left + side[0]), options)
         stream = io.BytesIO()
         write(part, stream, format=options.format, quality=options.quality, metadata=False)

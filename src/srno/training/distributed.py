@@ -88,7 +88,7 @@ def join_world(device: str) -> Generator[World]:
     try:
         yield World(dist.get_rank(), size, torch_device)
         with suppress(RuntimeError):  # another process has failed, and reports it
-            dist.barrier()  # nobody closes connections that others still use
+            dist.barrier()  # no process closes connections that others still use
     except BaseException as error:
         traceback.clear_frames(error.__traceback__)  # they hold the wrapped module, and it the group
         raise

@@ -1,4 +1,4 @@
-"""ResultClaims on results, so that several processes share the work on one folder."""
+"""Claims on results, so that several processes share the work on one folder."""
 
 import threading
 from collections.abc import Generator

@@ -69,7 +69,7 @@ def enlarge_large(
     quality: int | None,
     metadata: bool,
     report: Callable[[Status], None],
-    tell: Callable[[str], None],
+    print_line: Callable[[str], None],
 ) -> tuple[Target, Compression | None, tuple[str, ...]]:
     """Make one picture tile by tile; return its size, the compression of its source and the notes."""
     target = job.target
@@ -95,7 +95,7 @@ def enlarge_large(
         settings=settings,
     )
     suited = upscaler.for_picture(like.compression)
-    return target, like.compression, make_large(request, suited.operator, report, tell)
+    return target, like.compression, make_large(request, suited.operator, report, print_line)
 
 
 def _rows_first(size: Size) -> tuple[int, int]:
@@ -105,11 +105,11 @@ def _rows_first(size: Size) -> tuple[int, int]:
 class Lines:
     """Turns progress into lines for a log: one at each pass, and one every half minute."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self.tell, self.last, self.number = tell, 0.0, 0
+    def __init__(self, print_line: Callable[[str], None]) -> None:
+        self.print_line, self.last, self.number = print_line, 0.0, 0
 
     def __call__(self, status: Status) -> None:
         now = time.monotonic()
         if status.number != self.number or now - self.last > SECONDS_BETWEEN_LINES or status.tile == status.tiles:
             self.last, self.number = now, status.number
-            self.tell(str(status))
+            self.print_line(str(status))

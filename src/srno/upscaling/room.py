@@ -63,7 +63,7 @@ def _check_writable(folder: Path) -> None:
 def _check_room(folder: Path, needed: int) -> None:
     try:
         free = shutil.disk_usage(folder).free
-    except OSError:  # not every file system tells
+    except OSError:  # not every file system reports it
         return
     if needed > free:
         raise SRNOError(

@@ -192,7 +192,7 @@ def make_in_tiles(job: Job, settings: BatchSettings, progress: BatchProgress) ->
         quality=settings.quality,
         metadata=settings.metadata,
         report=progress.stage,
-        tell=progress.print,
+        print_line=progress.print,
     )
     first = (f"the first of {job.frames} frames or pages; the others are left out",) if job.frames > 1 else ()
     return Outcome(
