@@ -1,7 +1,7 @@
 """Measure the PSNR loss of shortcuts on evaluation sets: the kernel integral from N points, and products in bf16.
 
     python benchmarks/quadrature.py --data EVALUATION --sets Set5 Set14 B100 --scales 2,3,4
-    python benchmarks/quadrature.py --data EVALUATION --model fast --shortcuts fp32:8192 fp32:auto bf16:auto --emulate
+    python benchmarks/quadrature.py --data EVALUATION --model light --shortcuts fp32:8192 fp32:auto bf16:auto --emulate
 
 A shortcut is a precision and an integral: `auto`, `exact` or a number of points. Prints a Markdown table: mean PSNR
 with the exact integral in fp32, and for each shortcut the mean difference and that of the worst picture. A picture with
