@@ -29,7 +29,7 @@ def commands(sets: Path, runs: Path) -> dict[str, list[str]]:
     """Tokens of the command that draws each thumbnail."""
     set5, set14 = sets / "Set5", sets / "Set14"
     pictures = [f"--picture={set14 / 'HR' / f'img_{number:03}.png'}" for number in (11, 12, 13, 14, 1, 2)]
-    srno = "--model=SRNO=light"
+    srno = "--model=SRNO=wide"
     small = {name: runs / name / "last.safetensors" for name in ("lte-light", "liif-light", "light-i", "light-s")}
     small |= {f"light-{side}": runs / f"light-{side}" / "last.safetensors" for side in (12, 16, 24, 32)}
     own = f"--model=SRNO={small['light-32']}"
