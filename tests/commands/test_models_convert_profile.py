@@ -112,4 +112,7 @@ def test_models_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
     assert "×8" in out  # a column for each scale, none cut off
-    assert all(len(row.split("│")) == 8 for row in out.splitlines() if row.startswith("│ Set"))
+    lines = out.splitlines()
+    tables = [[lines[at], lines[at + 2]] for at, line in enumerate(lines) if line.startswith("┃")]
+    assert len(tables) == len(list(WEIGHTS.glob("*.safetensors")))
+    assert all(head.count("┃") == row.count("│") for head, row in tables)
