@@ -110,7 +110,16 @@ def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     with Image.open(Path(srno.__file__).parent / "examples" / "cat.png") as cat:
         picture = cat.convert("RGB").resize(PICTURE_SIZE)
-    for name in ("cat.jpg", "photo.jpg", "logo.png", "thumbs.png", "scan.tif", "photos/1.jpg", "photos/trip/2.png"):
+    for name in (
+        "cat.jpg",
+        "photo.jpg",
+        "logo.png",
+        "thumbs.png",
+        "scan.tif",
+        "scan.png",
+        "photos/1.jpg",
+        "photos/trip/2.png",
+    ):
         save(picture, tmp_path / name)
     save(picture, tmp_path / "scans" / "old" / "3.tif")
     for name in ("Set5", "Set14"):
@@ -167,6 +176,15 @@ def check_torchrun(words: tuple[str, ...]) -> None:
     bind(words[words.index("srno") + 1 :])
 
 
+def check_dask_variable(setting: str) -> None:
+    """A variable that Dask reads, and a setting that Dask has."""
+    import dask
+    import distributed  # noqa: F401 (adds its settings)
+
+    name = setting.partition("=")[0].removeprefix("DASK_").lower().replace("__", ".").replace("_", "-")
+    assert dask.config.get(name, None) is not None, f"{setting}: Dask has no setting {name}"
+
+
 def check_dask(words: tuple[str, ...]) -> None:
     known = require("distributed.cli", "cluster")
     command = importlib.import_module(f"{known.__name__}.dask_{words[1]}").main
@@ -180,6 +198,7 @@ OTHER_PROGRAMS: dict[str, tuple[str, Callable[[tuple[str, ...]], None]]] = {
     "torchrun": ("it starts processes on GPUs", check_torchrun),
     "curl": ("it needs a network", lambda _: None),
     "dask": ("it serves until Ctrl-C", check_dask),
+    "export": ("it sets variables of Dask", lambda words: check_dask_variable(words[1])),
     "salloc": ("it needs a cluster", lambda _: None),
     "srun": ("it needs a cluster", lambda words: check_dask(words[1:])),
 }

@@ -25,7 +25,7 @@ EXIF, GPS, WIDTH, MAKER_NOTE, TAKEN = 34665, 34853, 40962, 37500, 36867
 
 
 def noise(*shape: int, bits: int = 8, seed: int = 0) -> Array:
-    dtype = np.uint16 if bits == 16 else np.uint8
+    dtype = np.uint16 if bits > 8 else np.uint8
     return np.random.default_rng(seed).integers(0, 2**bits, shape, dtype=dtype)
 
 
