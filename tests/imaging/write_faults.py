@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
+import tifffile  # noqa: F401 (srno imports it when it writes a TIFF; faults of an import say nothing about the write)
 from PIL import JpegImagePlugin  # noqa: F401 (otherwise each fork imports it, and fails to)
 
 from imaging.system_calls import AVAILABLE, Traced, run_traced
