@@ -178,11 +178,11 @@ def check_torchrun(words: tuple[str, ...]) -> None:
 
 def check_dask_variable(setting: str) -> None:
     """A variable that Dask reads, and a setting that Dask has."""
-    import dask
     import distributed  # noqa: F401 (adds its settings)
+    from dask import config
 
     name = setting.partition("=")[0].removeprefix("DASK_").lower().replace("__", ".").replace("_", "-")
-    assert dask.config.get(name, None) is not None, f"{setting}: Dask has no setting {name}"
+    assert config.get(name, None) is not None, f"{setting}: Dask has no setting {name}"
 
 
 def check_dask(words: tuple[str, ...]) -> None:
