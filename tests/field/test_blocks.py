@@ -196,16 +196,18 @@ class Counting(Store):
         super().offer(key, value, size)
 
 
-def test_threads_share_blocks_and_get_the_same_pixels(model, large):
+def counted_field(model: Model, image: Tensor) -> tuple[BlockField, Counting]:
+    """A field whose cache counts what it is offered, and the cache."""
     cache = Counting(1 << 30)
+    size = (image.shape[-2], image.shape[-1])
     field = BlockField(
-        model=model,
-        size=(300, 420),
-        pixels=lambda rows, columns: large[:, rows, columns],
-        cache=cache,
-        side=50,
-        longest=50,
+        model=model, size=size, pixels=lambda rows, columns: image[:, rows, columns], cache=cache, side=50, longest=50
     )
+    return field, cache
+
+
+def test_threads_share_blocks_and_get_the_same_pixels(model, large):
+    field, cache = counted_field(model, large)
     results: list[Tensor] = []
     threads = [
         threading.Thread(target=lambda: results.append(field.render((90, 90), region=REGION, version=1)))
@@ -231,15 +233,7 @@ def test_a_small_cache_changes_nothing_but_the_work(model, large, memory):
 
 
 def test_a_cancelled_render_stops_between_blocks(model, large):
-    cache = Counting(1 << 30)
-    field = BlockField(
-        model=model,
-        size=(300, 420),
-        pixels=lambda rows, columns: large[:, rows, columns],
-        cache=cache,
-        side=50,
-        longest=50,
-    )
+    field, cache = counted_field(model, large)
     field.integrate((600, 840), 1)
 
     def stop(_share: float) -> None:
