@@ -130,7 +130,7 @@ def load(
     """Load a model in evaluation mode: a shipped name, `default`, a checkpoint, ours or public, or a run's folder.
 
     `encoder` is an instance of the custom encoder if the model was saved with one; no code named in a file is run.
-    `clean`, from 0 to 1, mixes `light` with weights that remove what compression leaves in a picture.
+    `clean`, from 0 to 1, mixes `light` with weights that remove compression artefacts.
 
     >>> import srno
     >>> srno.load("default").training

@@ -78,7 +78,7 @@ class CleaningFlags(EvaluationFlags):
     """The same, with a choice of how strongly pictures are cleaned."""
 
     clean: str | float = 0.0
-    """How strongly to remove what compression left, 0 to 1; auto is what suits --jpeg. Of the model light."""
+    """How strongly to remove compression artefacts, 0 to 1; auto suits --jpeg. Only for the model light."""
 
 
 @dataclass(frozen=True, kw_only=True)

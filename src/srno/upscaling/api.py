@@ -134,9 +134,9 @@ def upscale(
         Precision of the products: fp32, bf16, fp16, or auto, the fastest on this machine. The picture and all sums stay
         in fp32. A model in another precision than fp32 is used as it is.
     clean
-        How strongly to remove what compression left, from 0 to 1, or `auto`, which reads the compression from a JPEG,
-        WebP, AVIF or HEIC file, or from a PIL image that was opened from a JPEG file, and is 0 for all else. Of the
-        model `light`, by name: a model that is loaded already is used as it is.
+        How strongly to remove compression artefacts, from 0 to 1, or `auto`, which reads the compression from a JPEG,
+        WebP, AVIF or HEIC file, or from a PIL image that was opened from a JPEG file, and is 0 for all else. Only
+        for the model `light`, by name: a model that is loaded already is used as it is.
     progress
         Called with the finished share of all pictures together, from 0 to 1; may raise to cancel.
 

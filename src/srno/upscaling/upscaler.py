@@ -48,8 +48,8 @@ class Upscaler:
     precision: Precision = "auto"
     """Precision of the products: fp32, bf16, fp16, or auto, the fastest on this machine."""
     clean: str | float = "auto"
-    """How strongly to remove what compression left, 0 to 1; auto reads from each file how strongly it is compressed. Of
-    the model light."""
+    """How strongly to remove compression artefacts, 0 to 1; auto reads from each file how strongly it is
+    compressed. Only for the model light."""
     alpha: AlphaBy = "operator"
     """How transparency is enlarged."""
     memory: str | int | None = None

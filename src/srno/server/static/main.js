@@ -116,7 +116,7 @@ class Page {
     $("clean").value = clean;
     $("clean-value").textContent = clean === (picture?.clean ?? 0) ? `${clean} (auto)` : clean;
     const reason = picture?.compression ? `${picture.compression} suits ${picture.clean}` : "the file is not compressed, or does not say so";
-    $("clean-choice").title = `How strongly to remove what compression left: ${reason}`;
+    $("clean-choice").title = `How strongly to remove compression artefacts: ${reason}`;
   }
 
   /** Offer a filter or another model as the other side, never the model itself. */
