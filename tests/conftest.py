@@ -38,6 +38,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(autouse=True)
+def seed_torch() -> None:
+    """Give every test the same random numbers, whatever ran before it."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
 def fp32_by_default(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Make `auto` mean fp32, so that the same numbers come out on every machine; `machine_precision` undoes it."""
     if "machine_precision" not in request.keywords:
