@@ -79,6 +79,30 @@ def test_a_reservation_that_is_not_strict_takes_what_is_left():
     assert store.reserved == 0
 
 
+def test_values_that_can_be_computed_again_are_removed_first():
+    store = Store(BUDGET)
+    store.put("picture", "picture", 20)
+    store.offer("block", "block", 50)
+    with store.reserve(60, "work"):
+        assert (store.get("picture", str), store.get("block", str)) == ("picture", None)
+    with store.reserve(90, "work"):
+        assert store.get("picture", str) is None
+
+
+def test_a_reservation_that_is_not_strict_removes_no_value_that_was_put():
+    store = Store(BUDGET)
+    store.put("picture", "picture", 20)
+    with store.reserve(70, "an export"), store.reserve(60, "a tile", strict=False):
+        assert (store.get("picture", str), store.reserved) == ("picture", 80)
+
+
+def test_an_offer_removes_no_value_that_was_put():
+    store = Store(BUDGET)
+    store.put("picture", "picture", 60)
+    store.offer("block", "block", 50)
+    assert (store.get("picture", str), store.get("block", str)) == ("picture", None)
+
+
 def test_work_waits_until_memory_is_given_back():
     store, asked, order = Store(BUDGET), threading.Event(), []
 

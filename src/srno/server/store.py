@@ -1,4 +1,8 @@
-"""A memory store with a budget: running work reserves memory, and the least recently used values make room for it."""
+"""A memory store with a budget: running work reserves memory, and values make room for it.
+
+Values that were offered can be computed again, so they are removed first, the least recently used before the others.
+Those that were put, such as the pictures that people have opened, go only if that is not enough.
+"""
 
 import threading
 import time
@@ -25,6 +29,7 @@ class Store:
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self._entries: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
+        self._put: set[Hashable] = set()
         self._lock = threading.Lock()
         self._used = 0
         self._reserved = 0
@@ -48,7 +53,8 @@ class Store:
     def reserve(self, size: int, what: str, *, strict: bool = True) -> Generator[None]:
         """Reserve memory for the duration of a block; values are removed to make room.
 
-        Raises if the budget is too small, or other work holds too much of it. Without `strict` it takes what is left.
+        Raises if the budget is too small, or other work holds too much of it. Without `strict` it takes what is left,
+        and no value that was put is removed.
         """
         if strict:
             self.check(size, what)
@@ -78,7 +84,8 @@ class Store:
             left = self.budget - self._reserved
             if strict and size > left:
                 return -size
-            size = min(size, left)
+            if not strict:
+                size = min(size, max(0, left - self._put_bytes()))
             self._reserved += size
             self._make_room()
             return size
@@ -88,19 +95,20 @@ class Store:
             self._reserved -= size
 
     def put(self, key: Hashable, value: object, size: int, what: str = "the result") -> None:
-        """Store a value of `size` bytes; remove the least recently used ones if there is no room."""
+        """Store a value of `size` bytes that cannot be computed again; others are removed if there is no room."""
         self.check(size, what)
-        self.offer(key, value, size)
+        with self._lock:
+            self._insert(key, value, size)
+            self._put.add(key)
+            self._make_room(newest=key)
 
     def offer(self, key: Hashable, value: object, size: int) -> None:
-        """Store a value unless it is larger than the whole budget."""
+        """Store a value that can be computed again, unless there is no room for it beside those that were put."""
         with self._lock:
             self._remove(key)
-            if size > self.budget:
-                return
-            self._entries[key] = (value, size)
-            self._used += size
-            self._make_room(keep=1)
+            if size <= self.budget - self._put_bytes():
+                self._insert(key, value, size)
+                self._make_room(newest=key)
 
     def get(self, key: Hashable, kind: type[Value]) -> Value | None:
         """The value, marked as used now; None if it is not stored."""
@@ -117,14 +125,28 @@ class Store:
         with self._lock:
             self._remove(key)
 
-    def _make_room(self, keep: int = 0) -> None:
-        """Remove the least recently used values, but for the last `keep`, until the budget is met."""
-        while self._used + self._reserved > self.budget and len(self._entries) > keep:
-            self._remove(next(iter(self._entries)))
+    def _insert(self, key: Hashable, value: object, size: int) -> None:
+        self._remove(key)
+        self._entries[key] = (value, size)
+        self._used += size
+
+    def _make_room(self, newest: Hashable = None) -> None:
+        """Remove values, but for the newest, until the budget is met."""
+        if self._used + self._reserved <= self.budget:
+            return
+        removable = [key for key in self._entries if key != newest]
+        for key in sorted(removable, key=self._put.__contains__):  # stable: the least recently used first
+            if self._used + self._reserved <= self.budget:
+                return
+            self._remove(key)
 
     def _remove(self, key: Hashable) -> None:
         if key in self._entries:
             self._used -= self._entries.pop(key)[1]
+            self._put.discard(key)
+
+    def _put_bytes(self) -> int:
+        return sum(self._entries[key][1] for key in self._put)
 
 
 def amount(size: float) -> str:
