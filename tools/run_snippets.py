@@ -17,8 +17,7 @@ import numpy as np
 import onnxruntime
 
 import srno
-from srno.export.export import Precision
-from srno.export.save import save_onnx
+from srno.export.export import Precision, save_onnx
 
 PAGE = Path(__file__).parents[1] / "docs" / "export.md"
 LR, HR = (40, 33), (97, 121)

@@ -29,8 +29,7 @@ from export.exported import (
 )
 from srno.checkpoints.catalogue import load
 from srno.checkpoints.native import Card
-from srno.export.export import Exporter, Precision
-from srno.export.save import save_onnx
+from srno.export.export import Exporter, Precision, save_onnx
 from srno.operator.model import Model
 
 POINTS = 60

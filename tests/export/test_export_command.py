@@ -19,7 +19,7 @@ from commands.scoring import write_model
 from export.exported import open_session, run_whole, tame_model
 from srno.config import SRNOConfig
 from srno.errors import SRNOError
-from srno.export import save
+from srno.export.export import save_onnx
 from srno.export.graph import IR_VERSION, OPSET
 from srno.files import replacing
 from srno.operator.model import Model
@@ -91,9 +91,9 @@ def test_a_failed_write_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest
                 raise OSError(errno.ENOSPC, "No space left on device")
             yield stream
 
-    monkeypatch.setattr(save, "replacing", failing)
+    monkeypatch.setattr("srno.export.export.replacing", failing)
     with pytest.raises(SRNOError, match="No space left"):
-        save.save_onnx(tame_model("edsr"), tmp_path / "m.onnx", parts=True, overwrite=True)
+        save_onnx(tame_model("edsr"), tmp_path / "m.onnx", parts=True, overwrite=True)
     assert [(tmp_path / name).read_text() for name in names] == ["old"] * 3
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 

@@ -12,8 +12,7 @@ True
 """
 
 from srno.analysis.basis import BasisMaps, basis_maps, choose_by_energy, window_maps
-from srno.analysis.distance import halves, kernel_distance
-from srno.analysis.rank import effective_rank, numerical_rank, single_precision_tolerance
+from srno.analysis.measures import effective_rank, halves, kernel_distance, numerical_rank, single_precision_tolerance
 from srno.analysis.summary import MATRICES, LatentSummary, Matrix, summarise, summarise_points
 
 __all__ = [

@@ -42,8 +42,8 @@ def export(
     require("onnx", "onnx")
     from srno.checkpoints.catalogue import find, read_checkpoint
     from srno.config import CustomEncoderConfig
+    from srno.export.export import save_onnx
     from srno.export.graph import IR_VERSION, OPSET
-    from srno.export.save import save_onnx
 
     points = _points(integral)
     checkpoint = read_checkpoint(find(model))

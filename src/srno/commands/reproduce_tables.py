@@ -67,7 +67,7 @@ def table4(
     machine
         Name of the machine that --bench was measured on, if the file does not have it.
     """
-    from srno.reproduce.bench_file import read_bench
+    from srno.reproduce.costs import read_bench
 
     if machine and not bench:
         raise SRNOError(f"--machine {machine!r} has no effect without --bench")

@@ -12,8 +12,8 @@ from srno.evaluation.evaluate import Report, bicubic
 from srno.evaluation.methods import Method, evaluate_method, make_method
 from srno.evaluation.protocols import Protocol, Scale
 from srno.evaluation.tables import NO_VALUE, markdown_table
-from srno.reproduce.bench_file import BenchTimes
 from srno.reproduce.checkpoint_rows import FoundCheckpoint, match_row, training_commands
+from srno.reproduce.costs import BenchTimes
 from srno.reproduce.published import Published, PublishedTable
 from srno.reproduce.table_sets import TableSets
 from srno.upscaling.upscaler import Upscaler
