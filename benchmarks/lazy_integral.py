@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 
 from srno.checkpoints.catalogue import load
-from srno.field.blocks import QUADRATURE_POINTS, SAMPLE_COUNTS, BlockField
+from srno.field.blocks import BlockField
 from srno.field.engine import Integrals
 from srno.field.field import Field, Region, lift
 from srno.field.quadrature import low_discrepancy
+from srno.field.sample_windows import QUADRATURE_POINTS, SAMPLE_COUNTS
 from srno.imaging.picture import to_float
 from srno.imaging.read import read
 from srno.operator.model import Model

@@ -1,8 +1,9 @@
-"""A cache of results that are computed once and shared by threads."""
+"""What threads share: a cache of results that are computed once, and a lock for each piece of work."""
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable
+from contextlib import contextmanager
 from typing import Generic, TypeVar, cast
 
 Key = TypeVar("Key", bound=Hashable)
@@ -46,3 +47,29 @@ class _Slot:
         self.lock = threading.Lock()
         self.filled = False
         self.value: object = None
+
+
+class Claims:
+    """A lock for each key in use: one thread computes a value, and others that need it wait."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._claimed: dict[Hashable, tuple[threading.Lock, int]] = {}
+
+    @contextmanager
+    def __call__(self, key: Hashable) -> Generator[None]:
+        """Hold the lock of a key."""
+        with self._lock:
+            lock, users = self._claimed.get(key, (threading.Lock(), 0))
+            self._claimed[key] = lock, users + 1
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                lock, users = self._claimed.pop(key)
+                if users > 1:
+                    self._claimed[key] = lock, users - 1
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._claimed

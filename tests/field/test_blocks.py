@@ -13,10 +13,12 @@ from torch import Tensor
 
 from rivals.rival_models import POINTWISE, random_rival
 from small_models import CONFIGS, random_image, random_model
-from srno.field import blocks
-from srno.field.blocks import SAMPLE_BATCH, SAMPLE_COUNTS, BlockField
+from srno.field.blocks import BlockField
 from srno.field.field import Region, lift
+from srno.field.sample_windows import QUADRATURE_POINTS, SAMPLE_BATCH, SAMPLE_COUNTS
+from srno.operator.encoder import radius
 from srno.operator.model import Model
+from srno.operator.sampling import whole_picture
 from srno.server.store import Store
 from tolerances import assert_close
 
@@ -72,7 +74,7 @@ def test_a_region_of_a_small_picture_equals_that_of_the_lifted_picture(
     top, left = share[0] * 23, share[1] * 31
     region = (top, left, top + max(0.01, share[2] * (23 - top)), left + max(0.01, share[3] * (31 - left)))
     rendered = block_field(model, image, side=side).render((height, width), region=region)
-    expected = lift(model, image).render((height, width), region=region, integral=blocks.QUADRATURE_POINTS)
+    expected = lift(model, image).render((height, width), region=region, integral=QUADRATURE_POINTS)
     assert difference(rendered, expected) < RENDER_TOLERANCE
 
 
@@ -103,11 +105,12 @@ REGION = (130.0, 190.0, 160.0, 230.0)
 def test_only_the_blocks_that_a_region_needs_are_encoded(model, large):
     field = block_field(model, large, side=32)
     assert field.missing(REGION) == [(96, 160, 192, 256)]
-    assert field.box((0, 160, 192, 420)) == (0, 160, 192, 420)
+    halo = radius(model.encoder)
+    assert field.cost((0, 160, 192, 420)) == (192 + halo) * (260 + halo)  # the picture ends at its top and right
     field.render((60, 80), region=REGION, version=1)
     assert field.missing(REGION) == []
-    assert field.box((96, 160, 192, 256)) is None
-    assert field.box((96, 160, 192, 300)) == (96, 256, 192, 320)  # whole blocks
+    assert field.cost((96, 160, 192, 256)) == 0
+    assert field.cost((96, 160, 192, 300)) == (96 + 2 * halo) * (64 + 2 * halo)  # whole blocks
 
 
 def test_the_pieces_of_a_region_are_small_and_the_nearest_comes_first(model, large):
@@ -122,8 +125,21 @@ def test_the_pieces_of_a_region_are_small_and_the_nearest_comes_first(model, lar
 def test_the_parts_of_a_window_share_its_pieces(model, large):
     field, window = block_field(model, large, longest=64), (100.0, 100.0, 200.0, 260.0)
     parts = [(100.0 + y, 100.0 + x, 120.0 + y, 120.0 + x) for y in range(0, 100, 20) for x in range(0, 160, 20)]
-    assert {piece for part in parts for piece in field.missing(part, window)} == set(field.missing(window))
+    needs = [
+        field.missing(part, window) for part in parts if not (part[0] <= 150 < part[2] and part[1] <= 180 < part[3])
+    ]
+    assert {piece for pieces in needs for piece in pieces} == set(field.missing(window))
     assert len(field.missing(parts[0], window)) == 1
+
+
+def test_the_part_in_the_centre_has_a_piece_of_its_own_if_that_is_much_smaller(model, large):
+    field, window = block_field(model, large), (40.0, 50.0, 240.0, 370.0)
+    centre = (140.0, 200.0, 156.0, 216.0)
+    assert field.missing(centre, window) == [(128, 192, 160, 224)]
+    beside = field.missing((140.0, 220.0, 156.0, 236.0), window)
+    assert beside
+    assert set(beside) <= set(field.missing(window))
+    assert field.missing((50.0, 60.0, 230.0, 360.0), window) == field.missing(window)
 
 
 def test_a_version_gives_the_same_pixels_whatever_is_encoded_later(model, large):
@@ -154,19 +170,20 @@ def test_the_sampled_integral_approaches_that_of_the_whole_picture(model, large,
 
 
 def test_the_samples_are_spread_over_the_picture(model, large):
-    field = block_field(model, large)
+    samples = block_field(model, large).samples
+    assert samples is not None
     for count in SAMPLE_COUNTS:
-        rows, columns = (torch.tensor(axis, dtype=torch.float64) + 4 for axis in field._corners(0, count))
+        rows, columns = (torch.tensor(axis, dtype=torch.float64) + 4 for axis in samples._corners(0, count))
         cells = ((rows / 300 * 4).long() * 4 + (columns / 420 * 4).long()).bincount(minlength=16)
         assert cells.min() >= 0.6 * count / 16
         assert cells.max() <= 1.4 * count / 16
 
 
 def test_sample_points_lie_on_output_pixels_within_their_windows(model, large):
-    field = block_field(model, large)
-    whole = blocks.whole_picture((300, 420), (703, 990))
-    points = field._sample_points(whole, SAMPLE_BATCH)
-    corners = field._corners(0, SAMPLE_BATCH)
+    samples = block_field(model, large).samples
+    assert samples is not None
+    points = samples._points(whole_picture((300, 420), (703, 990)), SAMPLE_BATCH)
+    corners = samples._corners(0, SAMPLE_BATCH)
     for axis, (n, size) in enumerate(zip((300, 420), (703, 990), strict=True)):
         corner = torch.tensor(corners[axis], dtype=torch.float64).unsqueeze(-1)
         start = (corner - 1).clamp(0, n - 10)

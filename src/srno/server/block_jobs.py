@@ -5,9 +5,10 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeAlias, TypeVar
 
-from srno.field.blocks import SAMPLE_BATCH, SAMPLE_MARGIN, SAMPLE_SIDE, BlockField, Piece
+from srno.field.block_grid import Piece
+from srno.field.blocks import BlockField
 from srno.field.field import Region
-from srno.operator.encoder import live_channels, radius
+from srno.operator.encoder import live_channels
 from srno.progress import Progress
 from srno.server.opened import BLEED_BYTES_PER_PIXEL, Opened
 from srno.server.rates import Rates
@@ -95,11 +96,9 @@ class BlockJobs:
 
     def _encode(self, opened: Opened, field: BlockField, piece: Piece, progress: Progress) -> None:
         progress(0.0)  # stops a job that nothing needs any more
-        box = field.box(piece)
-        if box is None:
+        outer = field.cost(piece)
+        if not outer:
             return
-        halo = 2 * radius(field.model.encoder)
-        outer = (box[2] - box[0] + halo) * (box[3] - box[1] + halo)
         fill = 0 if opened.is_filled else BLEED_BYTES_PER_PIXEL * opened.pixels
         self._store.check(fill, f"{opened.name}, which has transparent pixels,")
         with self._store.reserve(4 * live_channels(field.model.encoder) * outer + fill, "a piece", strict=False):
@@ -113,6 +112,6 @@ class BlockJobs:
             self._refine(field)
 
     def _refine(self, field: BlockField) -> None:
-        outer = SAMPLE_BATCH * (SAMPLE_SIDE + 2 * SAMPLE_MARGIN) ** 2
-        with self._store.reserve(4 * live_channels(field.model.encoder) * outer, "samples", strict=False):
-            field.refine()
+        if field.samples is not None:
+            with self._store.reserve(field.samples.working_bytes, "samples", strict=False):
+                field.refine()
