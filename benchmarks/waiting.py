@@ -71,7 +71,7 @@ def measure(processes: dict[str, "subprocess.Popen[str]"], repeats: int) -> dict
 def main() -> None:
     """Print the seconds and the ratios to one thread."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", default="fast")
+    parser.add_argument("--model", default="light")
     parser.add_argument("--side", type=int, default=160, help="of the picture that is doubled")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="that a process keeps busy")

@@ -11,8 +11,8 @@ from PIL import Image
 from serving import P3, picture, tile, tile_pixels, upload
 
 from srno.checkpoints.catalogue import load
-from srno.field.blocks import QUADRATURE_POINTS
 from srno.field.field import lift
+from srno.field.sample_windows import QUADRATURE_POINTS
 from srno.imaging.picture import from_float
 
 SIZE = (37, 23)
@@ -142,7 +142,7 @@ def test_a_tile_of_a_large_picture_encodes_only_its_blocks(client, studio):
 
 def test_a_tile_encodes_what_it_shares_with_its_window(client, studio):
     opened = upload(client, picture(*LARGE))
-    query = {"source": "rough", "level": "1600,1200", "rect": "700,600,50,50", "version": 1}
+    query = {"source": "rough", "level": "1600,1200", "rect": "760,600,50,50", "version": 1}
     alone = client.get(f"/api/images/{opened['id']}/tile", params=query).content
     again = upload(client, picture(*LARGE))
     answer = client.get(f"/api/images/{again['id']}/tile", params=query | {"window": "400,400,600,400"})

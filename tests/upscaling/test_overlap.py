@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srno.upscaling.overlap import overlapped
+from srno.upscaling.batch import overlapped
 
 PATIENCE = 60.0
 """Seconds after which a step that should run beside another counts as missing."""

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from srno.errors import SRNOError
 from srno.files import locked
 from srno.gigapixel.container import Container
@@ -14,8 +16,8 @@ from srno.gigapixel.journal import Journal, journal_folder
 from srno.gigapixel.local import LocalEngine
 from srno.gigapixel.passes import Engine, Report, TileJob
 from srno.gigapixel.prepare import LargeRequest, LargeSettings, disk_needs, fingerprint, make_container, plan_tiles
-from srno.gigapixel.survey import survey_alpha
 from srno.gigapixel.work import Recipe, TileMaker
+from srno.imaging.alpha import CELL, CoarseColours, cell_means, coarse_colours
 from srno.imaging.windows import WindowFile, inspect, with_windows
 from srno.operator.model import Model
 
@@ -95,3 +97,30 @@ def _check_folder(folder: Path, settings: LargeSettings) -> None:
 def _engine(settings: LargeSettings, maker: TileMaker, *, keep: bool) -> Engine:
     """What does the work on tiles."""
     return LocalEngine(maker, keep=keep) if settings.cluster is None else settings.cluster.engine(maker)
+
+
+BAND_SAMPLES = 1 << 24
+"""Samples that are read at once."""
+
+
+def survey_alpha(file: WindowFile) -> tuple[int | None, CoarseColours | None]:
+    """Return the only value of alpha, if there is only one, and the colours under transparency, if some is hidden."""
+    if file.like.alpha is None:
+        return None, None
+    windows, (height, width) = file.open(), file.size
+    step = max(1, BAND_SAMPLES // (CELL * width * file.stored[2])) * CELL
+    least, largest, hidden = [], [], False
+    means, weights = [], []
+    for top in range(0, height, step):
+        picture = windows.read(slice(top, min(top + step, height)), slice(0, width))
+        assert picture.alpha is not None
+        least.append(int(picture.alpha.min()))
+        largest.append(int(picture.alpha.max()))
+        hidden |= least[-1] == 0
+        mean, weight = cell_means(picture.colour, picture.alpha)
+        means.append(mean)
+        weights.append(weight)
+    constant = least[0] if min(least) == max(largest) else None
+    if not hidden or max(largest) == 0:
+        return constant, None
+    return constant, coarse_colours(np.concatenate(means), np.concatenate(weights))

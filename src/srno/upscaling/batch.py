@@ -1,17 +1,23 @@
 """Process the pictures of a batch in order; a picture that fails does not stop the others."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any, TypeVar
 
 from srno.errors import SRNOError
+from srno.gigapixel.cluster import Cluster
 from srno.upscaling.claims import ResultClaims, open_claims
 from srno.upscaling.jobs import BatchPlan, Job
 from srno.upscaling.large import is_large
 from srno.upscaling.outcome import Outcome, skipped
-from srno.upscaling.overlap import overlapped
-from srno.upscaling.spread import spread
 from srno.upscaling.steps import BatchProgress, BatchSettings, Loading, attempt, compute, load, process
+
+Item = TypeVar("Item")
+Loaded = TypeVar("Loaded")
+Result = TypeVar("Result")
 
 LARGEST_OVERLAP_PIXELS = 16_000_000
 """Larger pictures are read and written alone: they would take memory and, after Ctrl-C, seconds to finish."""
@@ -89,3 +95,61 @@ def _is_small(job: Job) -> bool:
         and job.frames == 1
         and max(target.source[0] * target.source[1], target.whole[0] * target.whole[1]) <= LARGEST_OVERLAP_PIXELS
     )
+
+
+def overlapped(
+    items: Sequence[Item],
+    load: Callable[[Item], Loaded],
+    work: Callable[[Item, Loaded], Callable[[], Result]],
+    small: Callable[[Item], bool],
+) -> Iterator[tuple[Item, Result]]:
+    """Yield each item with its result, in order: the function that `work` returns, called, is the result.
+
+    `load` runs one item ahead of `work` and the returned function one item behind, each in a thread of its own, so at
+    most three items are in memory. Items that are not `small` overlap with nothing: they are loaded and finished in
+    the calling thread, where Ctrl-C stops them at once.
+    """
+    with ThreadPoolExecutor(1, "srno-read") as reader, ThreadPoolExecutor(1, "srno-write") as writer:
+        ahead: Future[Loaded] | None = None
+        behind: tuple[Item, Future[Result]] | None = None
+        for item, following in zip_longest(items, items[1:]):
+            loaded = load(item) if ahead is None else ahead.result()
+            overlaps = following is not None and small(item) and small(following)
+            ahead = reader.submit(load, following) if overlaps and following is not None else None
+            try:
+                finish = work(item, loaded)
+            except BaseException:
+                if behind is not None:  # it is finished all the same
+                    yield behind[0], behind[1].result()
+                raise
+            del loaded
+            if behind is not None:
+                yield behind[0], behind[1].result()
+            behind = (item, writer.submit(finish)) if overlaps else None
+            if behind is None:
+                yield item, finish()
+        # the last item has no following one, so nothing is left behind
+
+
+def spread(
+    jobs: list[Job], work: Callable[[Any, Job], Any], settings: Any, cluster: Cluster
+) -> Iterator[tuple[Job, Any]]:
+    """Yield every job and its result, work(settings, job) on some worker, in the order in which they are ready.
+
+    Workers need the same files under the same names.
+    """
+    cluster.check_workers()
+    shared = cluster.share(settings)
+    futures = {cluster.client.submit(work, shared, _absolute(job), pure=False): job for job in jobs}
+    for future, result in cluster.completed(list(futures)):
+        yield futures[future], result
+
+
+def _absolute(job: Job) -> Job:
+    """The same job wherever a worker runs."""
+    source = replace(job.source, path=None if job.source.path is None else _resolved(job.source.path))
+    return replace(job, source=source, output=None if job.output is None else _resolved(job.output))
+
+
+def _resolved(path: Path) -> Path:
+    return Path.cwd() / path
