@@ -18,7 +18,7 @@ demo: .venv/core ## enlarge a bundled picture by 4
 	$(BIN)/srno upscale src/srno/examples/cat.png -s 4 -o demo/cat_4x.png --overwrite -v
 
 test: lint docs ## run ruff, pyright, the docs build and the tests; browser tests are skipped without chromium
-	$(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n logical --maxprocesses 8 --dist loadfile
 
 test-browser: .venv/all ## run only the tests of the web page in a real browser
 	$(BIN)/python -m pytest -q -m browser
