@@ -107,7 +107,7 @@ class Field:
 
         def attempt(plan: Plan) -> tuple[Moments, int]:
             grid = self._grid(sampling, cell_clip)
-            passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), self.features, keep=False)
+            passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), keep=False)
             passes.layers.extend(layers)
             return sum_moments(layer, passes, lambda _: None)
 
@@ -156,7 +156,7 @@ class Field:
         self, sampling: Sampling, plan: Plan, known: Integrals | None, cell_clip: bool, advance: Advance
     ) -> Tensor:
         grid = self._grid(sampling, cell_clip)
-        passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), self.features, keep=plan.keep and known is None)
+        passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), keep=plan.keep and known is None)
         if known is None:
             found = integrate(self.model.kernel_layers(), passes, advance)
             self._integrals(self._key(sampling, None, cell_clip), lambda: found)
@@ -189,7 +189,7 @@ class Field:
     def _integrate_exactly(self, whole: Sampling, _points: int, clip: bool) -> Integrals:
         def attempt(plan: Plan) -> Integrals:
             grid = self._grid(whole, clip)
-            passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), self.features, keep=plan.keep)
+            passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), keep=plan.keep)
             return integrate(self.model.kernel_layers(), passes, lambda _: None)
 
         return retry_in_smaller_pieces(self._plan(whole), attempt)

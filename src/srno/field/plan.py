@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 BYTES_PER_VALUE = 4
 """Of fp32; half precision is budgeted the same."""
 
-CHUNK_VALUES = {"cpu": 1 << 20}
+CHUNK_VALUES = {"cpu": 1 << 19}
 """Values of z per chunk: few enough for the caches of a CPU, enough to occupy a GPU."""
 GPU_CHUNK_VALUES = 1 << 25
 SMALLEST_CHUNK = 64

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from srno.operator.products import affine, affine_gelu
 from srno.operator.projection import GridSkip, Projection
 from srno.operator.sampling import Chunk, GridDecoder
 
@@ -85,7 +86,7 @@ class Latent:
     def _project(self, first: int, last: int) -> Tensor:
         """Picture rows → (rows, w, S, S, d_z), the stencil's rows before its columns."""
         stencil = self.y.index.shape[1]
-        projected = (self.features[first:last] @ self.weight.T).to(self.wide)
+        projected = affine(self.features[first:last].flatten(0, 1), self.weight).to(self.wide)
         return projected.reshape(last - first, self.features.shape[1], stencil, stencil, -1)
 
     def _combine_rows(self, projected: Tensor, start: int, stop: int, first: int, out: list[Tensor]) -> Tensor:
@@ -118,40 +119,19 @@ class Latent:
         return z.add_(self.x.summand[columns]).flatten(0, 1)
 
 
-class Workspace:
-    """Memory for one chunk's products, reused for the next: allocating it again costs more than the arithmetic."""
-
-    def __init__(self, like: Tensor) -> None:
-        self.like = like
-        self.buffer = like.new_empty(0)
-
-    def product(self, bias: Tensor, z: Tensor, weight: Tensor) -> Tensor:
-        """bias + z @ weight, valid until the next product."""
-        values = z.shape[0] * weight.shape[1]
-        if self.buffer.numel() < values:
-            self.buffer = self.like.new_empty(values)
-        return torch.addmm(bias, z, weight, out=self.buffer[:values].reshape(z.shape[0], -1))
-
-
-def gelu_(a: Tensor) -> Tensor:
-    """Apply gelu in place; torch has this only under torch.ops."""
-    return torch.ops.aten.gelu_(a)
-
-
 class LatentGrid(GridDecoder):
     """SRNO's decoder on a grid: z_0 from the lifting, RGB from the projection and the bilinear skip."""
 
     def __init__(self, latent: Latent, projection: Projection, skip: GridSkip) -> None:
         self.latent, self.skip = latent, skip
-        self.hidden, self.hidden_bias = projection.hidden.weight.T.contiguous(), projection.hidden.bias
+        self.hidden = projection.hidden
         self.last, self.last_bias = projection.rgb.weight, projection.rgb.bias.unsqueeze(1)
-        self.workspace = Workspace(latent.weight)
 
     def chunks(self, points: int, rows: int) -> Iterator[tuple[Chunk, Tensor]]:
         return self.latent.chunks(points, rows)
 
     def rgb(self, chunk: Chunk, z: Tensor) -> Tensor:
-        hidden = gelu_(self.workspace.product(self.hidden_bias, z, self.hidden))
+        hidden = affine_gelu(z, self.hidden.weight, self.hidden.bias)
         # Three long rows: a product with three columns takes four times as long.
         planes = torch.addmm(self.last_bias, self.last, hidden.T)
         return planes.reshape(3, chunk.bottom - chunk.top, -1) + self.skip(chunk)

@@ -83,7 +83,7 @@ class SRNO(Model):
         """Memory that the decoder needs, for planning."""
         d_z, neighbours = self.config.d_z, 4 if self.config.lifting == "interpolation-free" else 1
         return Footprint(
-            point=4 * d_z + 2 * self.config.projection_width + 64,
+            point=6 * d_z + 2 * self.config.projection_width + 64,
             width=d_z,
             column=neighbours * d_z,
             latent=d_z if self.config.iterations > 1 else 0,
