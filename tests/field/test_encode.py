@@ -1,5 +1,7 @@
 """Encoding in tiles, with progress."""
 
+from unittest.mock import patch
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -46,7 +48,7 @@ def test_the_tile_fits_the_budget_and_its_halo_is_small(height: int, width: int,
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 40), st.sampled_from(sorted(ENCODERS)))
 def test_progress_rises_to_one_and_does_not_change_the_features(rows: int, columns: int, height: int, name: str):
     encoder, image, shares, tile = ENCODERS[name], torch.rand(1, 3, height, 9), list[float](), (rows, columns)
-    with torch.no_grad():
+    with torch.no_grad(), patch("srno.field.encode.SMALL_PIXELS", 0):
         with_progress = encode(encoder, image, tile, shares.append)
         assert torch.equal(with_progress, encode(encoder, image, tile))
     assert shares == sorted(shares)
@@ -55,6 +57,12 @@ def test_progress_rises_to_one_and_does_not_change_the_features(rows: int, colum
     before = len(shares)
     encoder(image)  # the encoder itself has no hooks: other threads may use it at the same time
     assert len(shares) == before
+
+
+def test_a_small_picture_reports_its_progress_once():
+    shares = list[float]()
+    encode(ENCODERS["edsr"], torch.rand(1, 3, 9, 9), (9, 9), shares.append)
+    assert shares == [1]
 
 
 def test_progress_can_cancel():

@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 from srno.operator.encoder import radius
 
+SMALL_PIXELS = 1 << 17
+"""Pictures up to this size are encoded within a fraction of a second, and report their progress only when done."""
+
 
 def encode(
     encoder: nn.Module, image: Tensor, tile: tuple[int, int], progress: Callable[[float], None] | None = None
@@ -21,7 +24,8 @@ def encode(
     height, width = image.shape[-2:]
     image = image.contiguous(memory_format=torch.channels_last)
     tiles = list(product(_spans(height, tile[0], halo), _spans(width, tile[1], halo)))
-    if progress is not None:
+    small = height * width <= SMALL_PIXELS and len(tiles) == 1
+    if progress is not None and not small:
         encoder = _with_progress(encoder, tile_pixels((height, width), tile, halo), progress)
     features = image.new_empty(0)
     for (rows, outer_rows), (columns, outer_columns) in tiles:
@@ -31,6 +35,8 @@ def encode(
         if not features.numel():
             features = part.new_empty(height, width, part.shape[-1])
         features[rows, columns] = part
+    if progress is not None and small:
+        progress(1.0)
     return features
 
 

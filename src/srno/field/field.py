@@ -216,7 +216,7 @@ def lift(model: Model, image: Tensor, *, memory: int | str | None = None, progre
         raise SRNOError(f"model is a {type(model).__name__}; give a model, such as one from srno.load")
     weight = next(model.parameters())
     # A model in half precision computes what is added to the picture; the picture itself stays in full precision.
-    image = image.to(device=weight.device, dtype=torch.promote_types(weight.dtype, torch.float32))
+    image = image.to(device=weight.device, dtype=torch.promote_types(weight.dtype, torch.float32)).contiguous()
     bytes_given = None if memory is None else parse_memory(memory)
     budget = int(ENCODER_BUDGET_SHARE * (bytes_given or default_budget(image.device)))
     tile = encoder_tile(model.encoder, (image.shape[-2], image.shape[-1]), budget)
