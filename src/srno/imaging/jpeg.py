@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Iterator
 
-from srno.imaging import iptc
+from srno.imaging.metadata import PHOTOSHOP_PREFIX, from_photoshop, to_photoshop
 from srno.imaging.picture import Picture
 
 MAX_XMP_BYTES = 65_504
@@ -30,9 +30,9 @@ def has_extended_xmp(data: bytes) -> bool:
 
 def iptc_of(data: bytes) -> bytes | None:
     """Return the IPTC data of a file; a long block continues in further segments."""
-    prefix = iptc.PHOTOSHOP_PREFIX
+    prefix = PHOTOSHOP_PREFIX
     blocks = [part.removeprefix(prefix) for part in _parts(data, _APP13) if part.startswith(prefix)]
-    return iptc.from_photoshop(b"".join(blocks))
+    return from_photoshop(b"".join(blocks))
 
 
 def comments_of(data: bytes) -> tuple[bytes, ...]:
@@ -59,7 +59,7 @@ def add_segments(data: bytes, picture: Picture) -> bytes:
     if picture.xmp is not None:
         added += _segment(_APP1, _XMP_PREFIX + picture.xmp)
     if picture.iptc is not None:
-        added += _segment(_APP13, iptc.PHOTOSHOP_PREFIX + iptc.to_photoshop(picture.iptc))
+        added += _segment(_APP13, PHOTOSHOP_PREFIX + to_photoshop(picture.iptc))
     for comment in picture.comments:
         added += _segment(_COMMENT, comment)
     # JFIF and EXIF must come first.

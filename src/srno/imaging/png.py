@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import pyvips
 
-from srno.imaging import iptc
+from srno.imaging.metadata import clean_iptc, from_photoshop
 from srno.imaging.picture import Picture, Text
 
 _HEADER_SIZE = 8 + 25  # the signature and the IHDR chunk
@@ -58,7 +58,7 @@ def iptc_of(data: bytes) -> bytes | None:
         if text.keyword == _IPTC_KEYWORD:
             digits = "".join(text.value.split()[2:])
             block = bytes.fromhex(digits) if re.fullmatch(r"(?:[0-9a-fA-F]{2})+", digits) else b""
-            return iptc.from_photoshop(block) or iptc.clean(block)
+            return from_photoshop(block) or clean_iptc(block)
     return None
 
 
