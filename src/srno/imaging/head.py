@@ -1,6 +1,6 @@
-"""Read the header of a picture file: format, upright size, number of frames. Nothing is decoded."""
+"""Read the header of a picture file: format, upright size, number of frames, compression. Nothing is decoded."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -10,16 +10,16 @@ from typing import Any, BinaryIO
 import pyvips
 from PIL.GifImagePlugin import GifImageFile
 
-from srno.imaging.formats import Format, sniff
-from srno.imaging.ico import largest_icon
-from srno.imaging.jp2 import read_jp2_header
-from srno.imaging.jxl import read_jxl_header
+from srno.imaging.box_formats import read_jp2_header, read_jxl_header
+from srno.imaging.formats import Format, is_zarr, sniff
+from srno.imaging.jpeg import jpeg_compression, luma_table_of
+from srno.imaging.picture import Codec, Compression
 from srno.imaging.pillow import FILE_CLASSES
 from srno.imaging.png import frames_of
-from srno.imaging.pnm import read_pnm_header
 from srno.imaging.raw import raw_name
+from srno.imaging.simple_formats import largest_icon, read_pnm_header
 from srno.imaging.tiff import page_offsets
-from srno.imaging.zarr_source import ZarrPicture, is_zarr
+from srno.imaging.zarr_source import ZarrPicture
 
 _HEADER_BYTES = 1 << 16
 """Enough to detect the format, and the number of frames of an animated PNG even after a large profile."""
@@ -87,3 +87,30 @@ def _head_by_vips(source: Path | bytes, kind: Format) -> Head:
     rotated = not upright and image.get_typeof("orientation") and image.get("orientation") >= 5
     frames = image.get("n-pages") if image.get_typeof("n-pages") else 1
     return Head(kind, (image.height, image.width) if rotated else (image.width, image.height), frames)
+
+
+def compression_of(data: bytes, kind: Format | None, size: tuple[int, int]) -> Compression | None:
+    """Read the compression of a file; None if it is lossless or unknown. `size` is (width, height).
+
+    JPEG stores its quantisation tables. From the others only the number of bytes is read, which depends on the content
+    too: flat pictures seem to be compressed more than they are.
+    """
+    if kind == "JPEG":
+        return jpeg_compression(luma_table_of(data))
+    if kind == "WEBP":
+        coded = sum(length for name, length in _webp_chunks(data) if name == b"VP8 ")
+    elif kind == "AVIF" or kind == "HEIF":
+        coded = len(data)
+    else:
+        return None
+    names: dict[Format, Codec] = {"WEBP": "webp", "AVIF": "avif", "HEIF": "heif"}
+    return Compression(names[kind], 8 * coded / (size[0] * size[1])) if coded else None
+
+
+def _webp_chunks(data: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield name and length of each chunk; frames of animations are inside of other chunks and are not found."""
+    at = 12
+    while at + 8 <= len(data):
+        length = int.from_bytes(data[at + 4 : at + 8], "little")
+        yield data[at : at + 4], length
+        at += 8 + length + length % 2

@@ -13,7 +13,6 @@ from xml.parsers import expat
 from srno.imaging import exif
 from srno.imaging.picture import Picture, Text
 
-
 PHOTOSHOP_PREFIX = b"Photoshop 3.0\0"
 """Precedes the block in JPEG."""
 

@@ -7,8 +7,15 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from srno.errors import SRNOError
-from srno.imaging.formats import CAPABILITIES, LARGE_CAPABILITIES, READ_SUFFIXES, Capability, Format, check_codec
-from srno.imaging.zarr_source import is_zarr
+from srno.imaging.formats import (
+    CAPABILITIES,
+    LARGE_CAPABILITIES,
+    READ_SUFFIXES,
+    Capability,
+    Format,
+    check_codec,
+    is_zarr,
+)
 from srno.upscaling.sizes import Target
 from srno.upscaling.sources import Source
 
