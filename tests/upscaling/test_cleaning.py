@@ -11,11 +11,10 @@ from PIL import Image
 
 import srno
 from commands.upscale_runs import call
-from srno.checkpoints.catalogue import CLEANING, find, read_checkpoint, read_cleaning
+from srno.checkpoints.catalogue import CLEANING, choose_strength, find, read_checkpoint, read_cleaning
 from srno.errors import SRNOError
 from srno.imaging.picture import Compression
 from srno.imaging.windows import inspect
-from srno.upscaling.cleaning import choose_strength
 from srno.upscaling.upscaler import Upscaler
 
 CODECS = ("jpeg", "webp", "avif", "heif")

@@ -17,12 +17,11 @@ from srno.errors import SRNOError
 from srno.imaging.alpha import unpremultiply
 from srno.imaging.box_formats import decode_jp2, decode_jxl, read_jxl_header
 from srno.imaging.formats import READ_FORMATS, Format, check_claimed_size, codec, sniff
-from srno.imaging.head import compression_of
+from srno.imaging.head import RAW_ADVICE, compression_of, raw_name_of
 from srno.imaging.icc import collapse_gray, match_profile
 from srno.imaging.metadata import Blocks, described
 from srno.imaging.picture import Picture, Samples, scale_to_16_bits
 from srno.imaging.pillow import decode_pillow
-from srno.imaging.raw import ADVICE, raw_name_of
 from srno.imaging.simple_formats import decode_ico, decode_pnm, read_pnm_header
 from srno.imaging.vips import claimed_size, decode_vips
 
@@ -93,7 +92,7 @@ def check_readable(data: bytes, name: str) -> Format:
         raise SRNOError("the file is empty")
     raw = raw_name_of(data, Path(name).suffix)
     if raw is not None:
-        raise SRNOError(f"{raw} is a camera's RAW format and is not read; {ADVICE}")
+        raise SRNOError(f"{raw} is a camera's RAW format and is not read; {RAW_ADVICE}")
     kind = sniff(data)
     if kind is None:
         raise SRNOError(f"not a picture in a known format ({', '.join(READ_FORMATS)})")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from srno.errors import SRNOError
 from srno.machine import parse_memory
-from srno.upscaling.cleaning import choose_strength
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,6 +122,8 @@ class Upscaler:
         """The settings for one picture: `clean="auto"` becomes the strength that suits its compression."""
         if self.clean != "auto" or compression is None or not self._can_clean:
             return self
+        from srno.checkpoints.catalogue import choose_strength
+
         strength = choose_strength(compression)
         if strength == 0:
             return self
