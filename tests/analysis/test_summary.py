@@ -107,7 +107,7 @@ def test_halves_cover_the_picture():
 PEAK = """
 import torch, srno
 from srno.analysis import summarise
-from srno.evaluation.peak import resident_peak
+from srno.evaluation.forms import resident_peak
 from srno.config import EDSRConfig, SRNOConfig
 
 torch.set_num_threads(1)

@@ -4,25 +4,64 @@ Q, K and V are affine in z, so their Gram matrices follow from that of [z, 1]. A
 singular values down to about 1e-7 of the largest one, which is also the rounding of z in float32.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from srno.analysis.stream import Layer, layers_of, stream, with_integral
+from srno.errors import SRNOError
 from srno.field.engine import Integrals
 from srno.field.field import Field
+from srno.field.plan import plan_render
+from srno.machine import default_budget
+from srno.operator import fused
 from srno.operator.galerkin import GalerkinLayer
-from srno.operator.sampling import whole_picture
+from srno.operator.sampling import Chunk, Sampling, whole_picture
 
 Matrix: TypeAlias = Literal["z", "q", "k", "v"]
 """z, or one of its linear maps Q, K and V; each has a row per output pixel and d_z columns."""
 MATRICES: tuple[Matrix, ...] = get_args(Matrix)
 Array: TypeAlias = NDArray[np.float64]
+
+LARGEST_BUDGET = 512 << 20
+"""Bytes for the pieces of a pass, at most: more does not make it faster."""
+
+Layer: TypeAlias = Callable[[Tensor], Tensor]
+"""A Galerkin layer with a known integral: z (n, d_z) → the same."""
+
+
+def layers_of(field: Field) -> list[GalerkinLayer]:
+    """The T Galerkin layers of the field's model; a model without any has nothing to analyse."""
+    layers = field.model.kernel_layers()
+    if not layers:
+        raise SRNOError(f"{type(field.model).__name__} has no Galerkin layers; only SRNO models have basis functions")
+    return layers
+
+
+def with_integral(layer: GalerkinLayer, M: Tensor) -> Layer:
+    """The layer as a pointwise map, its integral M (heads, width, width) known."""
+    A, a = fused.first_map(layer, M.to(layer.W1.weight.dtype).unsqueeze(0))
+    return lambda z: z + layer.W2(F.gelu(F.linear(z, A[0], a[0])))
+
+
+def stream(
+    field: Field, sampling: Sampling, layers: Sequence[Layer], *, cell_clip: bool
+) -> Iterator[tuple[Chunk, list[Tensor]]]:
+    """Yield every chunk of the sampled window with z_0 (n, d_z) and z after each of the layers."""
+    budget = min(field.memory or default_budget(field.image.device), LARGEST_BUDGET)
+    plan = plan_render(field.model.footprint(), sampling, budget, field.image.device)
+    grid = field.model.on_grid(field.features, field.image, sampling, cell_clip=cell_clip)
+    for chunk, z in grid.chunks(plan.chunk, plan.strip):
+        # the grid reuses the memory of z_0 for the next chunk
+        states = [z.clone()]
+        for layer in layers:
+            states.append(layer(states[-1]))
+        yield chunk, states
 
 
 @dataclass(frozen=True)
