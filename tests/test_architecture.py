@@ -9,7 +9,7 @@ import srno
 
 ROOT = Path(srno.__file__).parent
 PLAN = Path(__file__).parents[1] / "docs" / "architecture.md"
-SAME_THING_ONE_LEVEL_APART = {"__init__.py", "config.py", "view.py", "evaluate.py", "miniature.py", "export.py"}
+SAME_THING_ONE_LEVEL_APART = {"__init__.py", "config.py", "view.py", "evaluate.py", "export.py"}
 """File names that may occur twice: a package's own part of a base module, or a command and what it calls."""
 
 

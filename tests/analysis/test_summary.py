@@ -12,7 +12,7 @@ from rivals.rival_models import CONFIGS as RIVALS
 from rivals.rival_models import random_rival
 from small_models import CONFIGS, grid_queries, random_image, random_model
 from srno.analysis import LatentSummary, basis_maps, choose_by_energy, kernel_distance, summarise
-from srno.analysis.measures import halves
+from srno.analysis.summary import halves
 from srno.errors import SRNOError
 from srno.operator.srno import SRNO
 

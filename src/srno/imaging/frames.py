@@ -24,7 +24,7 @@ from srno.imaging.png import write_apng
 from srno.imaging.read import DECODER_ERRORS, MAX_PIXELS, check_readable, decode, explain
 from srno.imaging.tiff import needs_big, page_offsets, write_pages
 from srno.imaging.vips import decode_vips, upright
-from srno.imaging.write import Target, Written, adapt, check_options, opened
+from srno.imaging.write import WriteTarget, Written, adapt, check_options, opened
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def open_frames(source: Path | bytes, *, max_pixels: int = MAX_PIXELS, name: str
 
 def write_frames(
     frames: Iterable[Frame],
-    target: Target,
+    target: WriteTarget,
     *,
     format: Format,  # noqa: A002 — the usual name
     like: FrameSequence,

@@ -243,12 +243,8 @@ def _raw_fetcher(file: WindowFile) -> _Fetch:
     return fetch
 
 
-def _zarr_fetcher(file: WindowFile) -> _Fetch:
-    return ZarrPicture(file.path).read
-
-
 _FETCHERS: dict[str, Callable[[WindowFile], _Fetch]] = {
     "tiff": _tiff_fetcher,
     "raw": _raw_fetcher,
-    "zarr": _zarr_fetcher,
+    "zarr": lambda file: ZarrPicture(file.path).read,
 }

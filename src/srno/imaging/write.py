@@ -51,12 +51,12 @@ class NewFile:
     path: Path
 
 
-Target: TypeAlias = Path | NewFile | BinaryIO
+WriteTarget: TypeAlias = Path | NewFile | BinaryIO
 
 
 def write(
     picture: Picture,
-    target: Target,
+    target: WriteTarget,
     *,
     format: Format,  # noqa: A002 — the usual name
     quality: int | None = None,
@@ -86,7 +86,7 @@ def check_options(format: Format, quality: int | None) -> int:  # noqa: A002
 
 
 @contextmanager
-def opened(target: Target) -> Generator[BinaryIO]:
+def opened(target: WriteTarget) -> Generator[BinaryIO]:
     """Open a target as a stream that can seek and be read; a file appears when it is complete."""
     if isinstance(target, Path | NewFile):
         path = target if isinstance(target, Path) else target.path

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from srno.errors import SRNOError
 from srno.files import ResultClaims, open_claims
 from srno.gigapixel.cluster import Cluster
-from srno.gigapixel.passes import Status as Passing
+from srno.gigapixel.passes import Status
 from srno.progress import Progress
 from srno.upscaling.jobs import BatchPlan, Existing, Job, check_outputs, plan_batch
 from srno.upscaling.large import is_large
@@ -182,5 +182,5 @@ class _Shares(NoProgress):
         if self.progress is not None:
             self.progress(share)
 
-    def stage(self, status: Passing) -> None:
+    def stage(self, status: Status) -> None:
         self.advance(status.share)

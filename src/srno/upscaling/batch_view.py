@@ -8,7 +8,7 @@ from typing import Self
 
 from rich.progress import TaskID
 
-from srno.gigapixel.passes import Status as Passing
+from srno.gigapixel.passes import Status
 from srno.upscaling.jobs import BatchPlan, Job
 from srno.upscaling.outcome import Outcome
 from srno.upscaling.sizes import Size, Target
@@ -71,7 +71,7 @@ class BatchView:
         if self.overall is not None and self.job is not None:
             self.view.update(self.overall, self.done + share * _pixels(self.job))
 
-    def stage(self, status: Passing) -> None:
+    def stage(self, status: Status) -> None:
         """Show the pass and the tile of a picture that is made tile by tile."""
         if self.current is not None:
             self.view.update(self.current, status.share, text=f"{self.title}, {status}")
@@ -149,7 +149,7 @@ class Lines:
     def __init__(self, print_line: Callable[[str], None]) -> None:
         self.print_line, self.last, self.number = print_line, 0.0, 0
 
-    def __call__(self, status: Passing) -> None:
+    def __call__(self, status: Status) -> None:
         now = time.monotonic()
         if status.number != self.number or now - self.last > SECONDS_BETWEEN_LINES or status.tile == status.tiles:
             self.last, self.number = now, status.number

@@ -2,13 +2,11 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol
 
-from srno.gigapixel.passes import Status as Passing
+from srno.gigapixel.passes import Status
 from srno.upscaling.jobs import Job
 from srno.upscaling.sizes import Size, Target
-
-Status: TypeAlias = Literal["written", "skipped", "failed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +15,7 @@ class Outcome:
 
     input: str
     output: str | None
-    status: Status
+    status: Literal["written", "skipped", "failed"]
     reason: str | None = None
     """Why a picture is skipped."""
     error: str | None = None
@@ -51,7 +49,7 @@ class BatchProgress(Protocol):
 
     def begin(self, job: Job, target: Target) -> None: ...
     def advance(self, share: float) -> None: ...
-    def stage(self, status: Passing) -> None: ...
+    def stage(self, status: Status) -> None: ...
     def print(self, text: str) -> None: ...
     def end(self, job: Job, outcome: Outcome) -> None: ...
 
@@ -61,7 +59,7 @@ class NoProgress:
 
     def begin(self, job: Job, target: Target) -> None: ...
     def advance(self, share: float) -> None: ...
-    def stage(self, status: Passing) -> None: ...
+    def stage(self, status: Status) -> None: ...
     def print(self, text: str) -> None: ...
     def end(self, job: Job, outcome: Outcome) -> None: ...
 

@@ -14,8 +14,7 @@ from srno.imaging.formats import CAPABILITIES, Format, capability_of, check_limi
 from srno.imaging.frames import FrameSequence, open_frames, write_frames
 from srno.imaging.picture import Compression, Picture
 from srno.imaging.read import read
-from srno.imaging.write import NewFile, Written, opened, write
-from srno.imaging.write import Target as WriteTarget
+from srno.imaging.write import NewFile, WriteTarget, Written, opened, write
 from srno.upscaling.animation import enlarge_frames, total_pixels
 from srno.upscaling.enlarge import enlarge_picture, uses_operator
 from srno.upscaling.jobs import Job

@@ -81,13 +81,13 @@ class Upscaler:
         progress: "Progress | None" = None,
     ) -> "Tensor":
         """Enlarge (3, h, w) in [-1, 1] to `size` = (height, width): (3, height, width), not clamped."""
-        from srno.field.ensemble import render_ensemble, render_once
+        from srno.field.ensemble import render_picture
 
-        render = render_ensemble if self.ensemble else render_once
-        return render(
+        return render_picture(
             self.operator,
             image,
             size,
+            ensemble=self.ensemble,
             integral=self.points,
             memory=self.memory,
             cell_clip=cell_clip,
