@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from srno.imaging.picture import Compression
 
 DEFAULT_MODEL = "light"
-CLEANING = {"light": "photo"}
+CLEANING_WEIGHTS = {"light": "photo"}
 """Shipped models, and the shipped weights that were fine-tuned from each of them on compressed and noisy pictures."""
 STRENGTH_STEP = 0.05
 """Strengths are rounded to multiples of this, so that a folder of pictures needs few mixed models."""
@@ -105,7 +105,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 def can_clean(name_or_path: str | Path) -> bool:
     """Whether there are weights to mix a model with for compressed pictures."""
     path = find(name_or_path)
-    return path.parent == _weights_folder() and path.stem in CLEANING
+    return path.parent == _weights_folder() and path.stem in CLEANING_WEIGHTS
 
 
 def read_cleaning(name_or_path: str | Path, clean: float) -> Checkpoint:
@@ -119,13 +119,13 @@ def read_cleaning(name_or_path: str | Path, clean: float) -> Checkpoint:
         return checkpoint
     if not can_clean(path):
         raise SRNOError(f"clean {clean:g}: {path.name} has no weights for compressed pictures; {_cleaning_advice()}")
-    other = read_checkpoint(_weights_folder() / f"{CLEANING[path.stem]}.safetensors")
+    other = read_checkpoint(_weights_folder() / f"{CLEANING_WEIGHTS[path.stem]}.safetensors")
     mixed = {name: torch.lerp(tensor, other.state[name], clean) for name, tensor in checkpoint.state.items()}
     return replace(checkpoint, state=mixed)
 
 
 def _cleaning_advice() -> str:
-    return f"choose the model {' or '.join(CLEANING)}, or clean 0"
+    return f"choose the model {' or '.join(CLEANING_WEIGHTS)}, or clean 0"
 
 
 def load(

@@ -20,12 +20,12 @@ from srno.imaging.metadata import Blocks, described
 from srno.imaging.picture import Picture, Samples, scale_to_16_bits
 from srno.imaging.pillow import from_pillow
 
-_CODESTREAM = b"\xff\x0a"
-_RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))
+_JXL_CODESTREAM = b"\xff\x0a"
+_JXL_RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))
 """Width to height, by the code in the header less one."""
-_SIZE_BITS = (9, 13, 18, 30)
+_JXL_SIZE_BITS = (9, 13, 18, 30)
 
-_SIZE_MARKER = b"\xff\x4f\xff\x51"
+_JP2_SIZE_MARKER = b"\xff\x4f\xff\x51"
 _XMP_ID = bytes.fromhex("be7acfcb97a942e89c71999491e3afac")
 _EXIF_ID = b"JpgTiffExif->JP2"
 _ICC_METHODS = (2, 3)
@@ -66,7 +66,7 @@ class Jp2Header:
 
 def read_jp2_header(data: bytes) -> Jp2Header:
     """Read the header of the codestream; raise ValueError if it is damaged."""
-    at = data.find(_SIZE_MARKER)
+    at = data.find(_JP2_SIZE_MARKER)
     if at < 0:
         raise ValueError("no codestream")
     right, bottom, left, top = struct.unpack_from(">4I", data, at + 8)
@@ -200,12 +200,12 @@ def _samples(content: bytes, info: Any) -> Samples:
 
 def _codestream(data: bytes) -> bytes:
     """Return the start of the codestream, which may be inside a box."""
-    if data.startswith(_CODESTREAM):
+    if data.startswith(_JXL_CODESTREAM):
         return data[:64]
     whole = find_box(data, b"jxlc")
     if whole is None:  # in parts, each after its number
         whole = next((data[first + 4 : last] for name, first, last in iterate_boxes(data) if name == b"jxlp"), b"")
-    if not whole.startswith(_CODESTREAM):
+    if not whole.startswith(_JXL_CODESTREAM):
         raise ValueError("no codestream")
     return whole[:64]
 
@@ -216,7 +216,7 @@ def _size(bits: _Bits) -> tuple[int, int]:
     ratio = bits.take(3)
     if ratio == 0:
         return _side(bits, small), height
-    return height * _RATIOS[ratio - 1][0] // _RATIOS[ratio - 1][1], height
+    return height * _JXL_RATIOS[ratio - 1][0] // _JXL_RATIOS[ratio - 1][1], height
 
 
 def _depth(bits: _Bits) -> int:
@@ -225,4 +225,4 @@ def _depth(bits: _Bits) -> int:
 
 
 def _side(bits: _Bits, small: int) -> int:
-    return 8 * (bits.take(5) + 1) if small else 1 + bits.take(_SIZE_BITS[bits.take(2)])
+    return 8 * (bits.take(5) + 1) if small else 1 + bits.take(_JXL_SIZE_BITS[bits.take(2)])

@@ -30,7 +30,7 @@ _HEADER_BYTES = 1 << 16
 """Enough to detect the format, and the number of frames of an animated PNG even after a large profile."""
 
 
-_READERS: Mapping[str, Callable[[bytes], tuple[int, int]]] = MappingProxyType(
+_SIZE_READERS: Mapping[str, Callable[[bytes], tuple[int, int]]] = MappingProxyType(
     {
         "JXL": lambda data: read_jxl_header(data).size,
         "JP2": lambda data: read_jp2_header(data).size,
@@ -68,7 +68,7 @@ _RAW_MAGIC: Mapping[str, re.Pattern[bytes]] = MappingProxyType(
     }
 )
 """How the files of a format start, if no other format starts so."""
-_MAKERS: Mapping[bytes, str] = MappingProxyType(
+_RAW_MAKERS: Mapping[bytes, str] = MappingProxyType(
     {b"NIKON": "NEF", b"SONY": "ARW", b"PENTAX": "PEF", b"RICOH": "PEF", b"SAMSUNG": "SRW", b"CANON": "CR2"}
 )
 _PHOTOMETRIC, _MAKE, _SUB_DIRECTORIES, _DNG_VERSION = 262, 271, 330, 50706
@@ -114,7 +114,7 @@ def _head(source: Path | bytes, stream: BinaryIO, start: bytes, kind: Format) ->
         return Head(kind, (header.width, header.height))
     if kind == "JXL" or kind == "JP2" or kind == "ICO":
         stream.seek(0)
-        return Head(kind, _READERS[kind](stream.read()))  # long metadata may precede the header of the samples
+        return Head(kind, _SIZE_READERS[kind](stream.read()))  # long metadata may precede the header of the samples
     head = _head_by_vips(source, kind)
     if kind == "TIFF":
         return Head(kind, head.size, len(page_offsets(stream)))
@@ -196,7 +196,7 @@ def _name_in_tiff(stream: BinaryIO) -> str | None:
             waiting += _numbers(directory.get(_SUB_DIRECTORIES), layout)[:_MAX_SUB_DIRECTORIES]
     if not sensor:
         return None
-    return next((name for prefix, name in _MAKERS.items() if maker.upper().startswith(prefix)), "RAW")
+    return next((name for prefix, name in _RAW_MAKERS.items() if maker.upper().startswith(prefix)), "RAW")
 
 
 def _read(stream: BinaryIO, layout: ifd.Layout, offset: int) -> ifd.Directory:

@@ -16,23 +16,23 @@ from srno.imaging.picture import Picture, Text
 PHOTOSHOP_PREFIX = b"Photoshop 3.0\0"
 """Precedes the block in JPEG."""
 
-_RESOURCE = b"8BIM"
+_PHOTOSHOP_RESOURCE = b"8BIM"
 _IPTC_RESOURCE = 0x0404
-_MARKER = 0x1C
+_IPTC_MARKER = 0x1C
 _DESCRIPTIVE_RECORDS = (1, 2)
 """The envelope and the description; other records hold the size and samples of a picture."""
 _PREVIEW_DATASETS = range(200, 203)
 """Of the second record: a small copy of the picture."""
 
-_TIFF = "http://ns.adobe.com/tiff/1.0/"
-_EXIF = "http://ns.adobe.com/exif/1.0/"
-_FALSE: dict[str, frozenset[str] | None] = {
+_TIFF_NAMESPACE = "http://ns.adobe.com/tiff/1.0/"
+_EXIF_NAMESPACE = "http://ns.adobe.com/exif/1.0/"
+_FALSE_PROPERTIES: dict[str, frozenset[str] | None] = {
     # How the samples are stored: orientation, size, layout.
-    _TIFF: frozenset(
+    _TIFF_NAMESPACE: frozenset(
         {"Orientation", "ImageWidth", "ImageLength", "BitsPerSample", "SamplesPerPixel", "Compression"}
         | {"PhotometricInterpretation", "PlanarConfiguration", "YCbCrSubSampling", "YCbCrPositioning"}
     ),
-    _EXIF: frozenset(
+    _EXIF_NAMESPACE: frozenset(
         {"PixelXDimension", "PixelYDimension", "ImageWidth", "ImageLength", "Orientation"}
         | {"ComponentsConfiguration", "CompressedBitsPerPixel"}
     ),
@@ -46,8 +46,8 @@ _FALSE: dict[str, frozenset[str] | None] = {
     "http://ns.adobe.com/hdr-gain-map/1.0/": None,
 }
 """Properties to drop by namespace; None is all of them."""
-_TAG = re.compile(rb"""<[^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*>""")
-_SEPARATOR = "\n"  # cannot occur in a name
+_XML_TAG = re.compile(rb"""<[^"'>]*(?:"[^"]*"[^"'>]*|'[^']*'[^"'>]*)*>""")
+_NAME_SEPARATOR = "\n"  # cannot occur in a name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def described(picture: Picture, blocks: Blocks) -> Picture:
 def from_photoshop(block: bytes) -> bytes | None:
     """Return the IPTC data of a Photoshop block without its prefix: resources with number, name, size and content."""
     at = 0
-    while block[at : at + 4] == _RESOURCE and at + 8 <= len(block):
+    while block[at : at + 4] == _PHOTOSHOP_RESOURCE and at + 8 <= len(block):
         number = struct.unpack_from(">H", block, at + 4)[0]
         name = block[at + 6] + 1
         at += 6 + name + name % 2
@@ -94,13 +94,13 @@ def from_photoshop(block: bytes) -> bytes | None:
 
 def to_photoshop(iptc: bytes) -> bytes:
     """Return a Photoshop block without its prefix that holds only IPTC data."""
-    return _RESOURCE + struct.pack(">HHI", _IPTC_RESOURCE, 0, len(iptc)) + iptc + bytes(len(iptc) % 2)
+    return _PHOTOSHOP_RESOURCE + struct.pack(">HHI", _IPTC_RESOURCE, 0, len(iptc)) + iptc + bytes(len(iptc) % 2)
 
 
 def clean_iptc(iptc: bytes) -> bytes | None:
     """Return the datasets that describe a picture, up to the first damaged one; None if there are none."""
     kept, at = b"", 0
-    while at + 5 <= len(iptc) and iptc[at] == _MARKER:
+    while at + 5 <= len(iptc) and iptc[at] == _IPTC_MARKER:
         record, dataset = iptc[at + 1], iptc[at + 2]
         size, header = struct.unpack_from(">H", iptc, at + 3)[0], 5
         if size & 0x8000:  # the size has this many bytes itself
@@ -149,7 +149,7 @@ class _Cuts:
         self.depth -= 1
 
     def _tag(self, at: int) -> bytes:
-        found = _TAG.match(self.packet, at)
+        found = _XML_TAG.match(self.packet, at)
         if found is None:
             raise _RefusedError
         return found[0]
@@ -158,7 +158,7 @@ class _Cuts:
 def clean_xmp(packet: bytes) -> bytes | None:
     """Return a packet without properties that become false; None if it is damaged."""
     packet = packet.rstrip(b"\0")
-    parser = expat.ParserCreate(namespace_separator=_SEPARATOR)
+    parser = expat.ParserCreate(namespace_separator=_NAME_SEPARATOR)
     parser.namespace_prefixes = True
     cuts = _Cuts(packet, parser)
     parser.StartElementHandler = cuts.start
@@ -178,16 +178,16 @@ def _refuse(*_declaration: object) -> None:
 
 def _is_false(name: str) -> bool:
     """Whether a property is dropped; `name` is namespace, local name and prefix."""
-    space, _, rest = name.partition(_SEPARATOR)
-    properties = _FALSE.get(space, frozenset())
-    return properties is None or rest.partition(_SEPARATOR)[0] in properties
+    space, _, rest = name.partition(_NAME_SEPARATOR)
+    properties = _FALSE_PROPERTIES.get(space, frozenset())
+    return properties is None or rest.partition(_NAME_SEPARATOR)[0] in properties
 
 
 def _attribute_ranges(tag: bytes, at: int, names: list[str]) -> list[tuple[int, int]]:
     """Find attributes in a tag at offset `at`, each with the space before it."""
     ranges: list[tuple[int, int]] = []
     for name in names:
-        _, local, prefix = name.split(_SEPARATOR)
+        _, local, prefix = name.split(_NAME_SEPARATOR)
         pattern = rb"""\s+%s\s*=\s*("[^"]*"|'[^']*')""" % re.escape(f"{prefix}:{local}".encode())
         found = re.search(pattern, tag)
         if found is None:

@@ -33,7 +33,7 @@ _PNG_OPTIONS = {"filter": "up", "compression": 3}
 """On enlarged photographs about five times as fast as the best of all filters at level 6, for 4 to 7 % more bytes;
 with 16 bits, which hardly deflate, 1.7 times."""
 
-_KEEP, _REPLACE = 0, 0
+_APNG_KEEP, _APNG_REPLACE = 0, 0
 
 
 def profile_of(data: bytes) -> bytes | None:
@@ -208,7 +208,7 @@ def write_apng(frames: Iterable[Frame], stream: BinaryIO, plays: int, count: int
             stream.write(metadata_chunks(picture))
         left, top, right, bottom = box
         place = struct.pack(">5I", number, right - left, bottom - top, left, top)
-        stream.write(make_chunk(b"fcTL", place + _delay(frame.duration) + bytes([_KEEP, _REPLACE])))
+        stream.write(make_chunk(b"fcTL", place + _delay(frame.duration) + bytes([_APNG_KEEP, _APNG_REPLACE])))
         number += 1
         for part in compressed_samples(encoded):
             if before is None:

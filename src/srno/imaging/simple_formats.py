@@ -22,10 +22,10 @@ from srno.imaging.picture import Picture
 from srno.imaging.pillow import from_pillow, to_pillow
 from srno.imaging.vips import decode_vips
 
-_TOKEN = re.compile(rb"(?:\s|#[^\r\n]*[\r\n]?)*([^\s#]+)")
-_BITMAPS, _TEXTS = (1, 4), (1, 2, 3)
+_PNM_TOKEN = re.compile(rb"(?:\s|#[^\r\n]*[\r\n]?)*([^\s#]+)")
+_BITMAP_KINDS, _TEXT_KINDS = (1, 4), (1, 2, 3)
 
-_LIST, _ENTRY = struct.Struct("<HHH"), struct.Struct("<BBBBHHII")
+_ICON_LIST, _ICON_ENTRY = struct.Struct("<HHH"), struct.Struct("<BBBBHHII")
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ def read_pnm_header(data: bytes) -> PnmHeader:
     """Read the header; raise ValueError if it is damaged."""
     at = 2
     numbers: list[int] = []
-    count = 2 if data[1] - 48 in _BITMAPS else 3
+    count = 2 if data[1] - 48 in _BITMAP_KINDS else 3
     while len(numbers) < count:
-        found = _TOKEN.match(data, at)
+        found = _PNM_TOKEN.match(data, at)
         if found is None or not found[1].isdigit() or len(found[1]) > 10:
             raise ValueError("the header is damaged")
         numbers.append(int(found[1]))
@@ -65,7 +65,7 @@ def decode_pnm(data: bytes, header: PnmHeader) -> Picture:
     levels = _levels(data[header.start :], header)
     if levels.max() > header.white:
         raise SRNOError(f"holds a sample of {levels.max()}, above its largest value of {header.white}")
-    if header.kind in _BITMAPS:  # 1 is black
+    if header.kind in _BITMAP_KINDS:  # 1 is black
         levels = 1 - levels
     top = 255 if header.white <= 255 else 65_535
     if header.white != top:
@@ -86,7 +86,7 @@ def write_pnm(picture: Picture, stream: BinaryIO) -> None:
 def _levels(content: bytes, header: PnmHeader) -> NDArray[Any]:
     """Return the samples in one row, as stored."""
     count = header.width * header.height * header.channels
-    if header.kind in _TEXTS:
+    if header.kind in _TEXT_KINDS:
         return _levels_in_text(content, count, bitmap=header.kind == 1)
     if header.kind == 4:  # each row is padded to whole bytes
         stride = (header.width + 7) // 8
@@ -121,8 +121,8 @@ class Icon:
 
 def largest_icon(data: bytes) -> Icon:
     """Return the largest icon, and of several the one with the most colours; raise ValueError if there is none."""
-    count = _LIST.unpack_from(data)[2]
-    entries = [_ENTRY.unpack_from(data, _LIST.size + _ENTRY.size * number) for number in range(count)]
+    count = _ICON_LIST.unpack_from(data)[2]
+    entries = [_ICON_ENTRY.unpack_from(data, _ICON_LIST.size + _ICON_ENTRY.size * number) for number in range(count)]
     icons = [_icon(bits, data[start : start + size]) for *_, bits, size, start in entries]
     return max(icons, key=lambda icon: (math.prod(icon.size), icon.bits))
 
@@ -157,6 +157,6 @@ def _icon(bits: int, content: bytes) -> Icon:
 def _alone(icon: Icon) -> bytes:
     """Return a file with this icon only; 0 stands for 256 pixels or more."""
     width, height = (side if side < 256 else 0 for side in icon.size)
-    start = _LIST.size + _ENTRY.size
-    entry = _ENTRY.pack(width, height, 0, 0, 1, icon.bits, len(icon.content), start)
-    return _LIST.pack(0, 1, 1) + entry + icon.content
+    start = _ICON_LIST.size + _ICON_ENTRY.size
+    entry = _ICON_ENTRY.pack(width, height, 0, 0, 1, icon.bits, len(icon.content), start)
+    return _ICON_LIST.pack(0, 1, 1) + entry + icon.content

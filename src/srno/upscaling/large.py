@@ -16,7 +16,7 @@ from srno.upscaling.jobs import Job
 from srno.upscaling.sizes import Target, rows_first
 from srno.upscaling.upscaler import Upscaler
 
-ADVICE = "choose TIFF, OME-Zarr (.zarr) or Deep Zoom (.dzi), which are written tile by tile"
+TILED_FORMATS_ADVICE = "choose TIFF, OME-Zarr (.zarr) or Deep Zoom (.dzi), which are written tile by tile"
 
 
 def is_large(job: Job, upscaler: Upscaler, settings: LargeSettings) -> bool:
@@ -26,7 +26,7 @@ def is_large(job: Job, upscaler: Upscaler, settings: LargeSettings) -> bool:
     asked = settings.pyramid or settings.compression is not None
     if asked and job.format not in LARGE_FORMATS:
         flag = "--pyramid" if settings.pyramid else "--compression"
-        raise SRNOError(f"{flag}: {job.format} is not written tile by tile; {ADVICE}")
+        raise SRNOError(f"{flag}: {job.format} is not written tile by tile; {TILED_FORMATS_ADVICE}")
     if asked or job.format in LARGE_CAPABILITIES:
         return True
     width, height = job.target.source
@@ -39,11 +39,11 @@ def is_large(job: Job, upscaler: Upscaler, settings: LargeSettings) -> bool:
         return needed > limit or width * height > MAX_PIXELS
     if width * height > MAX_PIXELS:
         limit_of_formats = f"more than {MAX_PIXELS / 1e6:.0f} megapixels are not read at once"
-        raise SRNOError(f"a picture of {width}×{height} pixels: {limit_of_formats}; {ADVICE}")
+        raise SRNOError(f"a picture of {width}×{height} pixels: {limit_of_formats}; {TILED_FORMATS_ADVICE}")
     if needed > limit:
         size = f"{job.target.size[0]}×{job.target.size[1]}"
         gigabytes = f"{needed / 1e9:.1f} GB of memory, and {limit / 1e9:.1f} GB are free"
-        raise SRNOError(f"an output of {size} pixels takes {gigabytes}; {ADVICE}")
+        raise SRNOError(f"an output of {size} pixels takes {gigabytes}; {TILED_FORMATS_ADVICE}")
     return False
 
 
