@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,7 +18,6 @@ from srno.upscaling.upscaler import AlphaBy, Precision, Upscaler
 if TYPE_CHECKING:
     from srno.upscaling.jobs import BatchPlan
     from srno.upscaling.naming import Naming
-    from srno.upscaling.steps import BatchSettings
 
 EXIT_SOME_FAILED = 1
 EXIT_TASK_FAILED = 2
@@ -182,6 +181,7 @@ def run_upscale(
         left_out = report_left_out(names, recursive=recursive, excluded=naming.folder)
         prepare_computing(threads)
 
+        from srno.gigapixel.cluster import open_cluster
         from srno.gigapixel.prepare import LargeSettings
         from srno.upscaling.batch import run
         from srno.upscaling.batch_view import BatchView
@@ -189,17 +189,21 @@ def run_upscale(
 
         upscaler = flags if encoder is None else flags.with_encoder(import_encoder(encoder))
         _ = upscaler.operator  # a model that cannot be loaded is reported before any work
-        settings = BatchSettings(
-            request=request,
-            upscaler=upscaler,
-            bits=bits,
-            quality=quality,
-            metadata=not no_metadata,
-            frames=frames,
-            large=LargeSettings(compression=compression, pyramid=pyramid, resume=resume, overwrite=overwrite),
-        )
         failed = False
-        with _workers(settings, cluster) as settings, BatchView(batch, bars=not as_json, verbose=verbose) as view:
+        with ExitStack() as stack:
+            workers = None if cluster is None else stack.enter_context(open_cluster(cluster))
+            settings = BatchSettings(
+                request=request,
+                upscaler=upscaler,
+                bits=bits,
+                quality=quality,
+                metadata=not no_metadata,
+                frames=frames,
+                large=LargeSettings(
+                    compression=compression, pyramid=pyramid, resume=resume, overwrite=overwrite, cluster=workers
+                ),
+            )
+            view = stack.enter_context(BatchView(batch, bars=not as_json, verbose=verbose))
             if left_out is not None:
                 view.print(left_out)
             if verbose:
@@ -213,18 +217,6 @@ def run_upscale(
         # One picture on a cluster is one job, which ends like every failure of the cluster; a folder goes on.
         alone = len(batch.jobs) + len(batch.skipped) == 1
         sys.exit(EXIT_TASK_FAILED if cluster is not None and alone else EXIT_SOME_FAILED)
-
-
-@contextmanager
-def _workers(settings: "BatchSettings", address: str | None) -> "Generator[BatchSettings]":
-    """The settings with the cluster at an address, if one is given."""
-    if address is None:
-        yield settings
-        return
-    from srno.gigapixel.cluster import open_cluster
-
-    with open_cluster(address) as cluster:
-        yield replace(settings, large=replace(settings.large, cluster=cluster))
 
 
 def _plan(
