@@ -92,9 +92,7 @@ def _enlarge_alpha(alpha: Array, target: Target, upscaler: Upscaler, dtype: Any,
     if _only_reduced(target):
         return _to_samples(_cut(values, target), dtype)
     low, high = _range_around(values)
-    (height, width), (left, top) = values.shape, target.origin
-    y = ((np.arange(target.size[1]) + top + 0.5) * height / target.whole[1]).astype(np.intp)
-    x = ((np.arange(target.size[0]) + left + 0.5) * width / target.whole[0]).astype(np.intp)
+    y, x = nearest_pixels(target, values.shape)
     if upscaler.alpha == "bicubic":
         smooth = _cut(matlab_bicubic_float(values, rows_first(target.whole)), target)
         return _to_samples(np.clip(smooth, low[np.ix_(y, x)], high[np.ix_(y, x)]), dtype)
@@ -104,6 +102,14 @@ def _enlarge_alpha(alpha: Array, target: Target, upscaler: Upscaler, dtype: Any,
         near = np.ix_(y[rows], x)
         out[rows] = _to_samples(np.clip(band.mean(axis=2), low[near], high[near]), dtype)
     return out
+
+
+def nearest_pixels(target: Target, shape: tuple[int, int]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row and column of the pixel in (h, w) that each row and column of the output lies in."""
+    (height, width), (left, top) = shape, target.origin
+    y = ((np.arange(target.size[1]) + top + 0.5) * height / target.whole[1]).astype(np.intp)
+    x = ((np.arange(target.size[0]) + left + 0.5) * width / target.whole[0]).astype(np.intp)
+    return y, x
 
 
 def _as_image(values: Floats) -> Tensor:
