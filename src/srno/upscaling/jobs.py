@@ -147,7 +147,7 @@ def _earlier_results(sources: tuple[Source, ...], naming: Naming) -> Iterable[So
 
 
 def _stems(path: Path) -> tuple[str, str]:
-    """The stems that the name of a result may have: cat, and cat_gif if another result is in its way."""
+    """The stems that the name of a result may have: cat, and cat_gif if another source has the same result."""
     return path.stem, f"{path.stem}_{path.suffix.removeprefix('.')}"
 
 
