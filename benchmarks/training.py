@@ -26,8 +26,8 @@ from srno.machine import keep_freed_memory
 from srno.training.config import Precision, TrainConfig
 from srno.training.distributed import World
 from srno.training.learner import Learner
+from srno.training.loop import Objective, gradient
 from srno.training.stages import Stage, parse_stages
-from srno.training.step import Objective, gradient
 
 STAGES = {"light": "48x16x1152", "edsr-baseline": "48x4x2304"}
 SINGLE_PROCESS = World(0, 1, torch.device("cpu"))

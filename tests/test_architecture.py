@@ -1,15 +1,20 @@
-"""The floor plan of docs/architecture.md, checked against every import of the tree."""
+"""The table of packages in docs/architecture.md, checked against every import of the tree."""
 
 import ast
+import importlib
 import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from pathlib import Path
+
+import pytest
 
 import srno
 
 ROOT = Path(srno.__file__).parent
 PLAN = Path(__file__).parents[1] / "docs" / "architecture.md"
-SAME_THING_ONE_LEVEL_APART = {"__init__.py", "config.py", "view.py", "evaluate.py", "miniature.py", "export.py"}
+SAME_THING_ONE_LEVEL_APART = {"__init__.py", "config.py", "view.py", "evaluate.py", "export.py"}
 """File names that may occur twice: a package's own part of a base module, or a command and what it calls."""
 
 
@@ -38,7 +43,7 @@ def package_of(name: str) -> str:
     return name.partition(".")[0]
 
 
-def floor_plan() -> tuple[set[str], dict[str, set[str] | None]]:
+def package_plan() -> tuple[set[str], dict[str, set[str] | None]]:
     """The base modules, and for each package what it knows of; None for everything."""
     rows = [line.split("|")[1:-1] for line in PLAN.read_text().splitlines() if line.startswith("| `")]
     base = {name.removesuffix(".py") for name in re.findall(r"`(\w+\.py)`", rows[0][0])}
@@ -51,13 +56,13 @@ def floor_plan() -> tuple[set[str], dict[str, set[str] | None]]:
 
 
 def test_every_package_is_in_the_plan():
-    base, plan = floor_plan()
+    base, plan = package_plan()
     packages = {package_of(name) for name in modules()} - {"__init__", "__main__", "weights", "examples"}
     assert packages == base | plan.keys()
 
 
 def test_no_package_reaches_back():
-    base, plan = floor_plan()
+    base, plan = package_plan()
     edges: dict[str, set[str]] = defaultdict(set)
     for name, path in modules().items():
         own = package_of(name)
@@ -72,7 +77,7 @@ def test_no_package_reaches_back():
 
 
 def test_the_plan_has_no_cycle():
-    _, plan = floor_plan()
+    _, plan = package_plan()
     left = {name: set(known) for name, known in plan.items() if known is not None}
     while left:
         free = {name for name, known in left.items() if not known & left.keys()}
@@ -92,3 +97,32 @@ def test_no_two_classes_share_a_name():
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(name)
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}
+
+
+def journeys() -> list[str]:
+    """The names in backticks of the journeys in the docs, in order: `package.module.function` below srno."""
+    text = PLAN.read_text()
+    section = text[text.index("One picture, ") : text.index("## Decisions")]
+    return [name for name in re.findall(r"`([\w.]+)`", section) if "." in name]
+
+
+@pytest.mark.parametrize("name", sorted(set(journeys())))
+def test_journeys_name_what_exists(name: str):
+    parts = name.split(".")
+    depth = next(n for n in range(len(parts), 0, -1) if ".".join(parts[:n]) in modules())
+    found = importlib.import_module("srno." + ".".join(parts[:depth]))
+    for part in parts[depth:]:
+        found = getattr(found, part)
+
+
+@pytest.mark.parametrize("journey", ["upscale", "train"])
+def test_the_stack_of_a_journey_is_that_of_the_docs(journey: str):
+    tool = Path(__file__).parents[1] / "tools" / "count_hops.py"
+    done = subprocess.run([sys.executable, tool, journey, "-v"], capture_output=True, text=True, check=True)
+    counted, _, rest = done.stdout.partition("\n")
+    stack = [line.replace(".py: ", ".").replace("/", ".") for line in rest.partition("\n\n")[2].split("\n") if line]
+    files, frames = (int(number) for number in re.findall(r"\d+", counted))
+    assert f"| `{journey}` | {files} | {frames} |" in PLAN.read_text()
+    named = iter(journeys())
+    assert stack
+    assert [name for name in stack if name not in named] == []

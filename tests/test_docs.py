@@ -25,7 +25,8 @@ from doc_blocks import SHELLS, Block, Command, find_blocks, find_commands, find_
 from parity_checkpoints import rebuild
 from srno.cli import make_app
 from srno.errors import require
-from srno.training.config import TrainConfig, to_json
+from srno.training.config import TrainConfig
+from srno.training.run import to_json
 
 ROOT = Path(__file__).parents[1]
 PAGES = {page.name: page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from srno.evaluation.metrics import psnr
-from srno.imaging.compression import compression_of
 from srno.imaging.formats import sniff
+from srno.imaging.head import compression_of
 from srno.imaging.picture import to_float
 from srno.imaging.read import read
 from srno.imaging.resize import pillow_bicubic

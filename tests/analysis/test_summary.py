@@ -12,7 +12,7 @@ from rivals.rival_models import CONFIGS as RIVALS
 from rivals.rival_models import random_rival
 from small_models import CONFIGS, grid_queries, random_image, random_model
 from srno.analysis import LatentSummary, basis_maps, choose_by_energy, kernel_distance, summarise
-from srno.analysis.measures import halves
+from srno.analysis.summary import halves
 from srno.errors import SRNOError
 from srno.operator.srno import SRNO
 
@@ -107,7 +107,7 @@ def test_halves_cover_the_picture():
 PEAK = """
 import torch, srno
 from srno.analysis import summarise
-from srno.evaluation.peak import resident_peak
+from srno.evaluation.forms import resident_peak
 from srno.config import EDSRConfig, SRNOConfig
 
 torch.set_num_threads(1)

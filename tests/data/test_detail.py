@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srno.data.detail import BLOCK_SIDE, blocks, detail_map, place_anywhere, place_by_detail
+from srno.data.samples import BLOCK_SIDE, blocks, detail_map, place_anywhere, place_by_detail
 
 
 @given(height=st.integers(1, 70), width=st.integers(1, 70), seed=st.integers(0, 99))

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from srno.data.cache import Cache, open_cache
-from srno.data.detail import detail_map
+from srno.data.samples import detail_map
 from srno.errors import SRNOError
 from srno.files import cache_folder
 

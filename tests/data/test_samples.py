@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from srno.data.detail import detail_map
-from srno.data.samples import DrawnSample, SampleConfig, draw_sample, window
+from srno.data.samples import DrawnSample, SampleConfig, detail_map, draw_sample, window
 from srno.errors import SRNOError
 
 Pixels = NDArray[np.uint8]

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from srno.errors import SRNOError
 from srno.evaluation.datasets import PictureSet, find_sets
-from srno.evaluation.evaluate import bicubic, evaluate, evaluate_sets
+from srno.evaluation.evaluate import ScoreCache, TimedScore, bicubic, evaluate, evaluate_sets
 from srno.evaluation.metrics import Score
 from srno.evaluation.protocols import Scale, named_protocol, parse_scales
-from srno.evaluation.scores import ScoreCache, TimedScore
 from srno.files import cache_folder
 
 Write = Callable[..., Path]

@@ -9,8 +9,7 @@ import torch
 from rivals.rival_models import CONFIGS, random_rival
 from small_models import CONFIGS as OPERATORS
 from small_models import random_model
-from srno.evaluation.forms import CPU_BAND_PIXELS, forms_of, load_or_build, render_form
-from srno.evaluation.peak import PeakJob, peak_memory
+from srno.evaluation.forms import CPU_BAND_PIXELS, PeakJob, forms_of, load_or_build, peak_memory, render_form
 from srno.evaluation.protocols import Scale
 from srno.evaluation.timing import TimedModel, interleaved_minimum, make_jobs
 from srno.reproduce.published import load_published
@@ -67,7 +66,7 @@ def test_models_take_turns_and_the_minimum_time_counts(monkeypatch: pytest.Monke
 
 def test_resident_peak_includes_freed_memory() -> None:
     """Runs in a new process, as an old one may still hold enough freed memory."""
-    code = "import torch; from srno.evaluation.peak import resident_peak as peak; "
+    code = "import torch; from srno.evaluation.forms import resident_peak as peak; "
     code += "print(peak(lambda: torch.ones(16 << 20).sum()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) == pytest.approx(64 << 20, rel=0.25)

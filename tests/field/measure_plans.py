@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from srno.checkpoints.build import create_model
-from srno.evaluation.peak import resident_peak
+from srno.evaluation.forms import resident_peak
 from srno.field.field import lift
 from srno.operator.encoder import channels
 

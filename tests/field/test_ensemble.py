@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from srno.field.ensemble import SYMMETRIES, render_ensemble
+from srno.field.ensemble import SYMMETRIES, render_picture
 from srno.field.field import lift
 from tiny_models import tiny_model
 
@@ -36,9 +36,9 @@ sides = st.integers(1, 9)
 @given(sides, sides, st.integers(1, 30), st.integers(1, 30), st.sampled_from(SYMMETRIES))
 def test_transforming_the_picture_transforms_the_result(height: int, width: int, out_w: int, out_h: int, symmetry):
     image, size = picture(height, width), (out_h, out_w)
-    straight = render_ensemble(MODEL, image, size)
+    straight = render_picture(MODEL, image, size, ensemble=True)
     assert straight.shape == (3, out_h, out_w)
-    turned = render_ensemble(MODEL, symmetry.apply(image), symmetry.size(size))
+    turned = render_picture(MODEL, symmetry.apply(image), symmetry.size(size), ensemble=True)
     assert (turned - symmetry.apply(straight)).abs().max() < TOLERANCE
 
 
@@ -51,13 +51,13 @@ def test_the_ensemble_is_the_mean_of_eight_different_pictures():
         large = lift(MODEL, turned).render((size[1], size[0]) if swap else size).flip(axes)
         each.append(large.transpose(1, 2) if swap else large)
     mean = torch.stack(each).mean(0)
-    assert (render_ensemble(MODEL, image, size) - mean).abs().max() < TOLERANCE
+    assert (render_picture(MODEL, image, size, ensemble=True) - mean).abs().max() < TOLERANCE
     assert (each[0] - mean).abs().max() > 0.01
 
 
 def test_progress_rises_over_all_parts_to_one():
     shares: list[float] = []
-    render_ensemble(MODEL, picture(6, 6), (80, 90), progress=shares.append)
+    render_picture(MODEL, picture(6, 6), (80, 90), ensemble=True, progress=shares.append)
     assert shares == sorted(shares)
     assert shares[0] < 1 / 8
     assert shares[-1] == 1
@@ -70,4 +70,4 @@ def test_progress_can_cancel():
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        render_ensemble(MODEL, picture(6, 6), (80, 90), progress=stop)
+        render_picture(MODEL, picture(6, 6), (80, 90), ensemble=True, progress=stop)

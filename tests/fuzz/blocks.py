@@ -28,10 +28,10 @@ def read_icc(data: bytes) -> None:
 
 def read_xmp(data: bytes) -> None:
     """Clean a packet of XMP; the result must be stable."""
-    from srno.imaging import xmp
+    from srno.imaging.metadata import clean_xmp
 
-    cleaned = xmp.clean(data)
-    assert cleaned is None or xmp.clean(cleaned) == cleaned
+    cleaned = clean_xmp(data)
+    assert cleaned is None or clean_xmp(cleaned) == cleaned
 
 
 def exif_blocks() -> list[bytes]:

@@ -72,7 +72,8 @@ def read_run(data: bytes) -> None:
 
 
 def run_files() -> list[bytes]:
-    from srno.training.config import TrainConfig, to_json
+    from srno.training.config import TrainConfig
+    from srno.training.run import to_json
 
     config = to_json(TrainConfig(data=(Path("pictures"),), steps=2, stages="8x2x16"))
     log = [{"event": "step", "step": 1, "loss": 0.5}, {"event": "resume", "step": 1}, {"event": "done", "step": 2}]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from srno.imaging.compression import compression_of
 from srno.imaging.formats import sniff
+from srno.imaging.head import compression_of
 from srno.imaging.picture import Compression
 from srno.imaging.read import read
 

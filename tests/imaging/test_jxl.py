@@ -11,7 +11,7 @@ from making import CAMERA, MAKE, P3, XMP, camera_exif, encode, jxl, noise
 from PIL import Image
 
 from srno.errors import SRNOError
-from srno.imaging.jxl import JxlHeader, read_jxl_header
+from srno.imaging.box_formats import JxlHeader, read_jxl_header
 from srno.imaging.picture import Picture
 from srno.imaging.read import read
 from srno.imaging.write import write

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import pyvips
 import tifffile
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from making import CMYK, IPTC, XMP, camera_exif, chunk, encode, noise, png, tiff
 from PIL import Image
 
-from srno.imaging import iptc, xmp
 from srno.imaging.formats import Format
+from srno.imaging.metadata import clean_iptc, clean_xmp, to_photoshop
 from srno.imaging.picture import Picture, Text
 from srno.imaging.read import read
 from srno.imaging.write import write
@@ -65,7 +65,7 @@ JPEG_IPTC = segment(
 
 
 def test_false_properties_are_dropped_and_the_rest_stays_byte_for_byte() -> None:
-    cleaned = xmp.clean(XMP)
+    cleaned = clean_xmp(XMP)
     assert cleaned is not None
     for gone in (b"Orientation", b"ImageWidth", b"ImageLength", b"PixelXDimension", b"PixelYDimension", b"Thumbnails"):
         assert gone in XMP
@@ -83,7 +83,7 @@ def test_namespaces_count_and_not_prefixes() -> None:
         b'<r xmlns:tiff="http://example.org/" xmlns:q="http://ns.adobe.com/tiff/1.0/" tiff:Orientation="kept" '
         b"q:Orientation = '6'><q:ImageWidth a=\">\">9</q:ImageWidth><q:ImageLength/><tiff:ImageWidth/></r>"
     )
-    assert xmp.clean(packet) == (
+    assert clean_xmp(packet) == (
         b'<r xmlns:tiff="http://example.org/" xmlns:q="http://ns.adobe.com/tiff/1.0/" tiff:Orientation="kept">'
         b"<tiff:ImageWidth/></r>"
     )
@@ -92,7 +92,7 @@ def test_namespaces_count_and_not_prefixes() -> None:
 @pytest.mark.parametrize("space", ["http://ns.adobe.com/xmp/note/", "http://ns.google.com/photos/1.0/camera/"])
 def test_references_to_other_parts_of_the_file_are_dropped(space: str) -> None:
     packet = f'<r xmlns:n="{space}" n:HasExtendedXMP="1" a="2"><n:Any><b/></n:Any></r>'.encode()
-    assert xmp.clean(packet) == f'<r xmlns:n="{space}" a="2"></r>'.encode()
+    assert clean_xmp(packet) == f'<r xmlns:n="{space}" a="2"></r>'.encode()
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_references_to_other_parts_of_the_file_are_dropped(space: str) -> None:
     ],
 )
 def test_damaged_packets_are_left_out_and_noted(packet: bytes) -> None:
-    assert xmp.clean(packet) is None
+    assert clean_xmp(packet) is None
     if packet:
         picture = read(png(noise(4, 5, 3), chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + packet)))
         assert picture.xmp is None
@@ -117,7 +117,8 @@ def test_damaged_packets_are_left_out_and_noted(packet: bytes) -> None:
 @settings(max_examples=200)
 @given(st.binary(max_size=300), st.integers(0, len(XMP)))
 def test_any_bytes_are_cleaned_or_refused(junk: bytes, at: int) -> None:
-    cleaned = xmp.clean(XMP[:at] + junk + XMP[at:])
+    assume(b"}" not in junk)  # ElementTree cannot represent a namespace with a brace
+    cleaned = clean_xmp(XMP[:at] + junk + XMP[at:])
     if cleaned is not None:
         root = ElementTree.fromstring(cleaned)
         names = {name for item in root.iter() for name in (item.tag, *item.attrib)}
@@ -129,7 +130,7 @@ def test_any_bytes_are_cleaned_or_refused(junk: bytes, at: int) -> None:
 
 @pytest.mark.parametrize("name", ["PNG", "TIFF", "JPEG", "WEBP", "AVIF", "JXL"])
 def test_xmp_is_written_and_read_again(name: Format) -> None:
-    packet = xmp.clean(XMP)
+    packet = clean_xmp(XMP)
     data, notes = written(Picture(colour=noise(9, 14, 3), xmp=packet), name)
     assert notes == ()
     assert read(data).xmp == packet
@@ -152,7 +153,7 @@ def test_iptc_is_written_and_read_again(name: Format) -> None:
 @pytest.mark.parametrize("name", ["PNG", "TIFF", "JPEG"])
 def test_metadata_of_a_jpeg_survives_a_second_format(name: Format) -> None:
     photo = read(jpeg(JPEG_XMP, JPEG_IPTC, segment(0xFE, b"a comment"), segment(0xFE, "Überschrift".encode("latin-1"))))
-    assert photo.xmp == xmp.clean(XMP)
+    assert photo.xmp == clean_xmp(XMP)
     assert photo.iptc == IPTC
     assert photo.comments == (b"a comment", "Überschrift".encode("latin-1"))
     data, notes = written(photo, name)
@@ -173,7 +174,7 @@ def test_metadata_of_a_jpeg_survives_a_second_format(name: Format) -> None:
 def test_pillow_reads_the_segments_of_a_jpeg() -> None:
     photo = read(jpeg(JPEG_XMP, JPEG_IPTC, segment(0xFE, b"a comment")))
     image = Image.open(io.BytesIO(written(photo, "JPEG")[0]))
-    assert image.info["xmp"] == xmp.clean(XMP)
+    assert image.info["xmp"] == clean_xmp(XMP)
     assert image.info["comment"] == b"a comment"
     assert image.info["photoshop"][0x0404] == IPTC
     assert image.getexif()[271] == "Canon"
@@ -189,12 +190,12 @@ def test_a_long_photoshop_block_continues_in_the_next_segment() -> None:
 def test_the_second_part_of_a_long_packet_is_left_out_and_noted() -> None:
     more = segment(0xE1, b"http://ns.adobe.com/xmp/extension/\0" + b"0" * 32 + bytes(8) + b"<rest/>")
     photo = read(jpeg(JPEG_XMP, more))
-    assert photo.xmp == xmp.clean(XMP)
+    assert photo.xmp == clean_xmp(XMP)
     assert photo.notes == ("the part of XMP in further segments is left out",)
 
 
 def test_iptc_of_tiff_may_be_inside_a_photoshop_block() -> None:
-    block = iptc.to_photoshop(IPTC)
+    block = to_photoshop(IPTC)
     data = tiff(noise(9, 14, 3), photometric="rgb", extratags=[(34377, 1, len(block), block, True)])
     assert read(data).iptc == IPTC
 
@@ -202,9 +203,9 @@ def test_iptc_of_tiff_may_be_inside_a_photoshop_block() -> None:
 def test_previews_and_sizes_in_iptc_are_dropped() -> None:
     preview = b"\x1c\x02\xca" + struct.pack(">HI", 0x8004, 3000) + bytes(3000)  # a size of four bytes
     size = b"\x1c\x03\x14\0\x02\0\x20"
-    assert iptc.clean(preview + IPTC + size) == IPTC
-    assert iptc.clean(IPTC + b"\x1c\x02\x05\xff\xff") == IPTC
-    assert iptc.clean(b"") is iptc.clean(b"nonsense") is None
+    assert clean_iptc(preview + IPTC + size) == IPTC
+    assert clean_iptc(IPTC + b"\x1c\x02\x05\xff\xff") == IPTC
+    assert clean_iptc(b"") is clean_iptc(b"nonsense") is None
 
 
 # Texts of PNG
@@ -243,7 +244,7 @@ def test_texts_that_become_false_are_dropped(keyword: str) -> None:
 
 
 def test_iptc_as_digits_in_a_png_is_read() -> None:
-    digits = iptc.to_photoshop(IPTC).hex()
+    digits = to_photoshop(IPTC).hex()
     text = f"\niptc\n {len(digits) // 2}\n" + "\n".join(digits[at : at + 72] for at in range(0, len(digits), 72)) + "\n"
     picture = read(png(noise(4, 5, 3), chunk(b"zTXt", b"Raw profile type iptc\0\0" + zlib.compress(text.encode()))))
     assert picture.iptc == IPTC
@@ -261,7 +262,7 @@ def test_a_text_of_gigabytes_is_cut() -> None:
 
 @pytest.mark.parametrize("name", ["BMP", "TGA", "PNM", "ICO", "JP2"])
 def test_what_a_format_cannot_hold_is_noted(name: Format) -> None:
-    picture = Picture(colour=noise(9, 14, 3), xmp=xmp.clean(XMP), iptc=IPTC, comments=(b"x",), texts=TEXTS[:2])
+    picture = Picture(colour=noise(9, 14, 3), xmp=clean_xmp(XMP), iptc=IPTC, comments=(b"x",), texts=TEXTS[:2])
     data, notes = written(picture, name)
     assert notes == (
         f"XMP left out: {name} cannot hold any",
@@ -295,7 +296,7 @@ def test_a_jpeg_segment_holds_64_kilobytes(field: str, name: str) -> None:
 
 
 def test_without_metadata_nothing_is_written() -> None:
-    picture = Picture(colour=noise(9, 14, 3), xmp=xmp.clean(XMP), iptc=IPTC, comments=(b"secret",), texts=TEXTS)
+    picture = Picture(colour=noise(9, 14, 3), xmp=clean_xmp(XMP), iptc=IPTC, comments=(b"secret",), texts=TEXTS)
     for name in ("PNG", "TIFF", "JPEG", "WEBP", "AVIF", "JXL", "GIF"):
         data, notes = written(picture, name, metadata=False)
         assert not [note for note in notes if "left out" in note]
@@ -311,7 +312,7 @@ def test_cmyk_is_noted() -> None:
 
 
 def test_tiff_keeps_xmp_and_iptc_beside_exif() -> None:
-    picture = Picture(colour=noise(9, 14, 3), xmp=xmp.clean(XMP), iptc=IPTC, exif=read(jpeg()).exif)
+    picture = Picture(colour=noise(9, 14, 3), xmp=clean_xmp(XMP), iptc=IPTC, exif=read(jpeg()).exif)
     with tifffile.TiffFile(io.BytesIO(written(picture, "TIFF")[0])) as file:
         tags = file.pages[0].tags  # type: ignore[union-attr]
         assert tags[700].value == picture.xmp

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from making import noise
 
-from srno.imaging.palette import MAX_COLOURS, TRANSPARENT, make_palette
+from srno.imaging.animated_gif import MAX_COLOURS, TRANSPARENT, make_palette
 from srno.imaging.picture import Picture
 
 

@@ -9,8 +9,7 @@ from making import encode, noise, raw_tiff, tiff
 from PIL import Image
 
 from srno.errors import SRNOError
-from srno.imaging.head import read_head
-from srno.imaging.raw import RAW_SUFFIXES, raw_name_of
+from srno.imaging.head import RAW_SUFFIXES, raw_name_of, read_head
 from srno.imaging.read import read
 
 PREVIEW = Image.fromarray(noise(24, 32, 3))

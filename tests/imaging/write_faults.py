@@ -24,11 +24,10 @@ from PIL import JpegImagePlugin  # noqa: F401 (otherwise each fork imports it, a
 
 from imaging.system_calls import AVAILABLE, Traced, run_traced
 from srno.errors import SRNOError
-from srno.files import remove_leftovers
+from srno.files import open_claims, remove_leftovers
 from srno.imaging.formats import CAPABILITIES, Format
 from srno.imaging.picture import Picture
 from srno.imaging.write import NewFile, write
-from srno.upscaling.claims import open_claims
 
 ERRORS = (errno.EIO, errno.EACCES, errno.ENOSPC)
 REFUSED, UNEXPECTED = 3, 4

@@ -15,7 +15,7 @@ from small_models import EDSR
 from srno.checkpoints.native import read_native
 from srno.config import PRESETS, LIIFConfig, LTEConfig, MetaSRConfig, MLPConfig, SRNOConfig
 from srno.evaluation.protocols import Scale
-from srno.reproduce.miniature import Member, Miniature, Result, gain, members, run_of, train_member
+from srno.reproduce.miniature import Member, MemberResult, Miniature, gain, members, run_of, train_member
 from srno.training.distributed import World
 from srno.training.learner import Learner
 from srno.training.run import Run
@@ -145,8 +145,8 @@ def test_a_resumed_member_ends_with_the_same_weights(tmp_path: Path) -> None:
 
 
 def test_gains_are_paired_by_seed() -> None:
-    def result(*values: float) -> Result:
-        return Result(Member("a", "tiny"), tuple({"Set": {Scale(2, 2): value}} for value in values), (1.0,), 1)
+    def result(*values: float) -> MemberResult:
+        return MemberResult(Member("a", "tiny"), tuple({"Set": {Scale(2, 2): value}} for value in values), (1.0,), 1)
 
     found = gain(result(30.5, 31.1), result(30.0, 31.0), "Set", Scale(2, 2))
     assert (found.mean, found.spread) == (pytest.approx(0.3), pytest.approx(0.2))

@@ -11,9 +11,8 @@ from serving import picture, tile, tile_pixels, upload
 from test_exporting import export
 
 import srno
-from srno.checkpoints.catalogue import find
+from srno.checkpoints.catalogue import choose_strength, find
 from srno.imaging.picture import Compression
-from srno.upscaling.cleaning import choose_strength
 
 SIZE = (48, 36)
 STRENGTH = choose_strength(Compression("jpeg", 30))

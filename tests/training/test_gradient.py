@@ -15,9 +15,9 @@ from srno.data.dataset import Sample, SampleDataset, batches
 from srno.data.samples import SampleConfig
 from srno.operator.model import Model
 from srno.training.distributed import World
-from srno.training.optimisers import Average, KernelMuon, make_optimisers, muon_weights, set_rate
+from srno.training.learner import Average, KernelMuon, make_optimisers, muon_weights, set_rate
+from srno.training.loop import Objective, choose_precision, gradient, loss_of
 from srno.training.stages import Loss
-from srno.training.step import Objective, choose_precision, gradient, loss_of
 from tolerances import assert_close
 from training.small_runs import small_config
 

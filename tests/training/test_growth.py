@@ -14,7 +14,7 @@ from srno.errors import SRNOError
 from srno.operator.grid import cell_of
 from srno.operator.model import Model
 from srno.training.grow import grow
-from srno.training.step import loss_of
+from srno.training.loop import loss_of
 
 EDSR = CONFIGS["edsr"]
 RDN = CONFIGS["rdn"]

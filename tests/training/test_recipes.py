@@ -16,10 +16,10 @@ from srno.config import preset
 from srno.data.cache import Cache, CachedPicture
 from srno.data.degradation import DEGRADATIONS, PhotoSettings
 from srno.errors import SRNOError
-from srno.training.config import PHOTO_SETTINGS, TrainConfig, from_json, to_json
+from srno.training.config import PHOTO_SETTINGS, TrainConfig
 from srno.training.feed import hold_out, sample_config
-from srno.training.learner import Position
-from srno.training.optimisers import make_optimisers, set_rate
+from srno.training.learner import Position, make_optimisers, set_rate
+from srno.training.run import from_json, to_json
 from srno.training.schedule import Budget, Clock
 
 

@@ -14,9 +14,8 @@ from srno.checkpoints.native import read_metadata
 from srno.errors import SRNOError
 from srno.training.distributed import World
 from srno.training.feed import hold_out, open_pictures
-from srno.training.plot import plot
 from srno.training.run import KEPT_STATES, Run
-from srno.training.view import RunView, tensorboard_writer
+from srno.training.view import RunView, plot, tensorboard_writer
 from training.small_runs import Event, make_pictures, of_kind, small_config, train_here
 
 SINGLE_PROCESS = World(0, 1, torch.device("cpu"))

@@ -11,11 +11,10 @@ from PIL import Image
 
 import srno
 from commands.upscale_runs import call
-from srno.checkpoints.catalogue import CLEANING, find, read_checkpoint, read_cleaning
+from srno.checkpoints.catalogue import CLEANING_WEIGHTS, choose_strength, find, read_checkpoint, read_cleaning
 from srno.errors import SRNOError
 from srno.imaging.picture import Compression
 from srno.imaging.windows import inspect
-from srno.upscaling.cleaning import choose_strength
 from srno.upscaling.upscaler import Upscaler
 
 CODECS = ("jpeg", "webp", "avif", "heif")
@@ -41,9 +40,9 @@ def test_the_table_cleans_less_the_better_a_file_is(codec: str):
     assert 0.5 < strengths[0] <= 1
 
 
-@pytest.mark.parametrize("model", CLEANING)
+@pytest.mark.parametrize("model", CLEANING_WEIGHTS)
 def test_weights_between_are_linear_and_the_ends_are_the_shipped_ones(model: str):
-    light, photo_weights = (read_checkpoint(find(name)).state for name in (model, CLEANING[model]))
+    light, photo_weights = (read_checkpoint(find(name)).state for name in (model, CLEANING_WEIGHTS[model]))
     assert light.keys() == photo_weights.keys()
     for clean in (0.0, 0.25, 1.0):
         mixed = read_cleaning(model, clean).state

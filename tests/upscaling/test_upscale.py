@@ -14,7 +14,7 @@ from PIL import Image
 import srno
 from imaging.making import P3, camera_exif, encode, noise, png
 from srno.errors import SRNOError
-from srno.field.ensemble import render_ensemble
+from srno.field.ensemble import render_picture
 from srno.imaging.resize import matlab_bicubic_float
 from srno.upscaling.enlarge import enlarge
 from srno.upscaling.sizes import make_request
@@ -259,10 +259,11 @@ def test_models_by_path_and_by_object_agree(tmp_path: Path):
     assert np.array_equal(srno.upscale(image, model=str(path), memory="64M", integral="exact"), by_object)
 
 
-def test_ensemble_equals_render_ensemble():
+def test_ensemble_is_that_of_the_field():
     image = noise(6, 8, 3)
     tensor = torch.from_numpy(image).permute(2, 0, 1) / 127.5 - 1
-    expected = (render_ensemble(NOISY, tensor, (15, 20)).permute(1, 2, 0).numpy() * 0.5 + 0.5).clip(0, 1) * 255
+    rgb = render_picture(NOISY, tensor, (15, 20), ensemble=True).permute(1, 2, 0).numpy()
+    expected = (rgb * 0.5 + 0.5).clip(0, 1) * 255
     assert np.abs(srno.upscale(image, scale=2.5, model=NOISY, ensemble=True) - expected).max() <= 0.51
 
 

@@ -12,8 +12,18 @@ True
 """
 
 from srno.analysis.basis import BasisMaps, basis_maps, choose_by_energy, window_maps
-from srno.analysis.measures import effective_rank, halves, kernel_distance, numerical_rank, single_precision_tolerance
-from srno.analysis.summary import MATRICES, LatentSummary, Matrix, summarise, summarise_points
+from srno.analysis.summary import (
+    MATRICES,
+    LatentSummary,
+    Matrix,
+    effective_rank,
+    halves,
+    kernel_distance,
+    numerical_rank,
+    single_precision_tolerance,
+    summarise,
+    summarise_points,
+)
 
 __all__ = [
     "MATRICES",

@@ -9,8 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from srno.analysis.stream import Layer, layers_of, stream, with_integral
-from srno.analysis.summary import MATRICES, LatentSummary, Matrix, summarise
+from srno.analysis.summary import MATRICES, LatentSummary, Layer, Matrix, layers_of, stream, summarise, with_integral
 from srno.errors import SRNOError
 from srno.field.field import Field
 from srno.operator.sampling import Sampling, whole_picture

@@ -4,25 +4,64 @@ Q, K and V are affine in z, so their Gram matrices follow from that of [z, 1]. A
 singular values down to about 1e-7 of the largest one, which is also the rounding of z in float32.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from srno.analysis.stream import Layer, layers_of, stream, with_integral
+from srno.errors import SRNOError
 from srno.field.engine import Integrals
 from srno.field.field import Field
+from srno.field.plan import plan_render
+from srno.machine import default_budget
+from srno.operator import fused
 from srno.operator.galerkin import GalerkinLayer
-from srno.operator.sampling import whole_picture
+from srno.operator.sampling import Chunk, Sampling, whole_picture
 
 Matrix: TypeAlias = Literal["z", "q", "k", "v"]
 """z, or one of its linear maps Q, K and V; each has a row per output pixel and d_z columns."""
 MATRICES: tuple[Matrix, ...] = get_args(Matrix)
 Array: TypeAlias = NDArray[np.float64]
+
+LARGEST_BUDGET = 512 << 20
+"""Bytes for the pieces of a pass, at most: more does not make it faster."""
+
+Layer: TypeAlias = Callable[[Tensor], Tensor]
+"""A Galerkin layer with a known integral: z (n, d_z) → the same."""
+
+
+def layers_of(field: Field) -> list[GalerkinLayer]:
+    """The T Galerkin layers of the field's model; a model without any has nothing to analyse."""
+    layers = field.model.kernel_layers()
+    if not layers:
+        raise SRNOError(f"{type(field.model).__name__} has no Galerkin layers; only SRNO models have basis functions")
+    return layers
+
+
+def with_integral(layer: GalerkinLayer, M: Tensor) -> Layer:
+    """The layer as a pointwise map, its integral M (heads, width, width) known."""
+    A, a = fused.first_map(layer, M.to(layer.W1.weight.dtype).unsqueeze(0))
+    return lambda z: z + layer.W2(F.gelu(F.linear(z, A[0], a[0])))
+
+
+def stream(
+    field: Field, sampling: Sampling, layers: Sequence[Layer], *, cell_clip: bool
+) -> Iterator[tuple[Chunk, list[Tensor]]]:
+    """Yield every chunk of the sampled window with z_0 (n, d_z) and z after each of the layers."""
+    budget = min(field.memory or default_budget(field.image.device), LARGEST_BUDGET)
+    plan = plan_render(field.model.footprint(), sampling, budget, field.image.device)
+    grid = field.model.on_grid(field.features, field.image, sampling, cell_clip=cell_clip)
+    for chunk, z in grid.chunks(plan.chunk, plan.strip):
+        # the grid reuses the memory of z_0 for the next chunk
+        states = [z.clone()]
+        for layer in layers:
+            states.append(layer(states[-1]))
+        yield chunk, states
 
 
 @dataclass(frozen=True)
@@ -150,3 +189,51 @@ def _inverse_root(gram: Array) -> Array:
     # directions that rounding has made negative or zero carry no function
     inverse = np.where(values > values[-1] * 1e-14, values, np.inf) ** -0.5
     return vectors * inverse @ vectors.T
+
+
+def effective_rank(singular_values: NDArray[np.floating]) -> float:
+    """Compute exp(-Σ p log p) with p_i = σ_i / Σσ: 1 for one direction, d for d equally strong ones.
+
+    >>> import numpy as np
+    >>> round(effective_rank(np.ones(7)), 6)
+    7.0
+    """
+    shares = singular_values / singular_values.sum()
+    positive = shares[shares > 0]
+    return float(np.exp(-(positive * np.log(positive)).sum()))
+
+
+def numerical_rank(singular_values: NDArray[np.floating], tolerance: float) -> int:
+    """Count the singular values above `tolerance` times the largest one.
+
+    >>> import numpy as np
+    >>> numerical_rank(np.array([1.0, 0.02, 0.003]), 1e-2)
+    2
+    """
+    return int((singular_values > tolerance * singular_values.max()).sum())
+
+
+def single_precision_tolerance(points: int) -> float:
+    """The tolerance of `matrix_rank` in NumPy and PyTorch for a matrix of float32 with `points` rows: n · 2⁻²³."""
+    return points * 2.0**-23
+
+
+def kernel_distance(first: Array, second: Array) -> Array:
+    """Distance of M (T, heads, width, width) of two fields, for each layer: (T,).
+
+    It is the Frobenius norm of the difference over the mean of both norms: 0 for equal matrices, √2 for orthogonal
+    ones of equal norm, 2 for opposite ones.
+    """
+    difference, *norms = (np.linalg.norm(M.reshape(len(M), -1), axis=1) for M in (first - second, first, second))
+    return 2 * difference / (norms[0] + norms[1])
+
+
+def halves(pixels: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+    """The left, right, upper and lower half of a picture (h, w, 3)."""
+    height, width = pixels.shape[0] // 2, pixels.shape[1] // 2
+    return {
+        "left": pixels[:, :width],
+        "right": pixels[:, -width:],
+        "upper": pixels[:height],
+        "lower": pixels[-height:],
+    }

@@ -1,9 +1,12 @@
-"""The models that ship with the package, and loading and saving by name or path."""
+"""The models that ship with the package, loading and saving by name or path, and how strongly they clean a picture."""
 
+import json
 import os
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -15,9 +18,14 @@ from srno.config import ModelConfig
 from srno.errors import SRNOError
 from srno.operator.model import Model
 
+if TYPE_CHECKING:
+    from srno.imaging.picture import Compression
+
 DEFAULT_MODEL = "light"
-CLEANING = {"light": "photo"}
+CLEANING_WEIGHTS = {"light": "photo"}
 """Shipped models, and the shipped weights that were fine-tuned from each of them on compressed and noisy pictures."""
+STRENGTH_STEP = 0.05
+"""Strengths are rounded to multiples of this, so that a folder of pictures needs few mixed models."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +105,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 def can_clean(name_or_path: str | Path) -> bool:
     """Whether there are weights to mix a model with for compressed pictures."""
     path = find(name_or_path)
-    return path.parent == _weights_folder() and path.stem in CLEANING
+    return path.parent == _weights_folder() and path.stem in CLEANING_WEIGHTS
 
 
 def read_cleaning(name_or_path: str | Path, clean: float) -> Checkpoint:
@@ -111,13 +119,13 @@ def read_cleaning(name_or_path: str | Path, clean: float) -> Checkpoint:
         return checkpoint
     if not can_clean(path):
         raise SRNOError(f"clean {clean:g}: {path.name} has no weights for compressed pictures; {_cleaning_advice()}")
-    other = read_checkpoint(_weights_folder() / f"{CLEANING[path.stem]}.safetensors")
+    other = read_checkpoint(_weights_folder() / f"{CLEANING_WEIGHTS[path.stem]}.safetensors")
     mixed = {name: torch.lerp(tensor, other.state[name], clean) for name, tensor in checkpoint.state.items()}
     return replace(checkpoint, state=mixed)
 
 
 def _cleaning_advice() -> str:
-    return f"choose the model {' or '.join(CLEANING)}, or clean 0"
+    return f"choose the model {' or '.join(CLEANING_WEIGHTS)}, or clean 0"
 
 
 def load(
@@ -165,3 +173,26 @@ def save(model: Model, path: str | Path, *, card: Card | None = None) -> None:
 
 def _weights_folder() -> Path:
     return Path(str(files("srno"))) / "weights"
+
+
+def choose_strength(compression: "Compression") -> float:
+    """The strength from 0 to 1 for a compression, interpolated between the levels that were measured."""
+    levels, strengths = _strength_table()[compression.codec]
+    return round(round(_interpolate(compression.level, levels, strengths) / STRENGTH_STEP) * STRENGTH_STEP, 2)
+
+
+@cache
+def _strength_table() -> dict[str, tuple[list[float], list[float]]]:
+    """Levels in ascending order and the best strength of each, by codec: `tools/measure_clean.py` writes them."""
+    raw = json.loads((files("srno") / "weights" / "clean.json").read_text())
+    return {codec: (found["levels"], found["strengths"]) for codec, found in raw["codecs"].items()}
+
+
+def _interpolate(x: float, xs: list[float], ys: list[float]) -> float:
+    """Piecewise linear, constant beyond the ends."""
+    if x <= xs[0]:
+        return ys[0]
+    for (x0, y0), (x1, y1) in zip(zip(xs, ys, strict=True), zip(xs[1:], ys[1:], strict=True), strict=False):
+        if x <= x1:
+            return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+    return ys[-1]

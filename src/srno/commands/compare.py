@@ -73,13 +73,14 @@ def _draw(
 ) -> None:
     from srno.evaluation.datasets import reason_to_skip
     from srno.reproduce.exhibit import make_exhibit, parse_boxes
-    from srno.reproduce.panel import draw_panel, save_panel
+    from srno.reproduce.panel import draw_panel
+    from srno.reproduce.plotting import save_png
 
     if reason := reason_to_skip(picture, scale, protocol):
         raise SRNOError(f"--panel {panel}: {picture.name} at ×{scale}: {reason}")
     supported = [(method.name, method.upscale) for method in methods if max(scale.y, scale.x) <= method.largest]
     exhibit = make_exhibit(supported, picture, scale, protocol, parse_boxes(boxes) if boxes else ())
-    save_panel(draw_panel([exhibit]), panel)
+    save_png(panel, draw_panel([exhibit]).save)
     print_message(f"drew {panel}")
 
 

@@ -8,11 +8,19 @@ from cyclopts import Parameter
 
 from srno.commands.options import BENCHMARK_RULES, EXACT, Evaluating, Folders, Rules, find_data, prepare_computing
 from srno.commands.output import finish_figure, print_message, show, watch
-from srno.commands.reproduce_flags import ANALYSIS, PAPER, PAPER_RULES, Analysing, AnalysingSets, Paper, TableRules
-from srno.commands.reproduce_tables import table_inputs
+from srno.commands.reproduce_tables import (
+    ANALYSIS,
+    PAPER,
+    PAPER_RULES,
+    Analysing,
+    AnalysingSets,
+    Paper,
+    TableRules,
+    table_inputs,
+)
 from srno.errors import SRNOError
 from srno.evaluation.protocols import Scale, parse_scales
-from srno.reproduce.paper_figures import Figure, parse_rows
+from srno.reproduce.panel import Figure, parse_rows
 
 
 def panel_command(name: str, figure: Figure) -> Callable[..., None]:
@@ -48,8 +56,8 @@ def panel_command(name: str, figure: Figure) -> Callable[..., None]:
         from srno.evaluation.datasets import SetPicture
         from srno.evaluation.methods import find_methods
         from srno.reproduce.exhibit import parse_boxes
-        from srno.reproduce.panel import save_panel
-        from srno.reproduce.paper_figures import draw_figure
+        from srno.reproduce.panel import draw_figure
+        from srno.reproduce.plotting import save_png
 
         prepare_computing(upscaler.threads)
         names = [*(["Bicubic=bicubic"] if "Bicubic" in figure.methods else []), *(model or [])]
@@ -68,7 +76,7 @@ def panel_command(name: str, figure: Figure) -> Callable[..., None]:
             protocol.resolve(),
             parse_boxes(boxes) if boxes else (),
         )
-        save_panel(drawn, out)
+        save_png(out, drawn.save)
         print_message(f"drew {out}")
 
     return draw
@@ -207,8 +215,8 @@ def fig_patterns(
         The PNG to write.
     """
     from srno.evaluation.datasets import read_rgb
-    from srno.reproduce.pattern_figure import draw_patterns
     from srno.reproduce.plotting import save_figure
+    from srno.reproduce.sample_figure import draw_patterns
 
     save_figure(draw_patterns(read_rgb(picture), side=side, scale=scale, seed=seed), out)
     print_message(f"drew {out}")

@@ -13,7 +13,7 @@ from cyclopts.config import Dict
 
 from srno.commands.options import import_encoder, prepare_computing
 from srno.errors import SRNOError
-from srno.training.config import BUDGETS, CHANGEABLE, RECIPES, TrainConfig, to_json
+from srno.training.config import BUDGETS, CHANGEABLE, RECIPES, TrainConfig
 
 if TYPE_CHECKING:
     from torch import nn
@@ -52,7 +52,7 @@ def _run_values(given: dict[str, str]) -> dict[str, Any]:
     for name in sorted(given.keys() - COMMAND_FLAGS - CHANGEABLE | given.keys() & {"out", "recipe"}):
         changeable = ", ".join(f"--{_flag(each)}" for each in sorted(CHANGEABLE))
         raise SRNOError(f"--{_flag(name)} cannot change when a run is resumed; {changeable} can")
-    from srno.training.run import Run
+    from srno.training.run import Run, to_json
 
     return json.loads(to_json(Run(Path(given["resume"])).config()))
 
@@ -99,8 +99,8 @@ def run_training(
     tensorboard
         Write TensorBoard events into the run's folder as well.
     """
-    from srno.training.plot import plot as draw
     from srno.training.run import Run
+    from srno.training.view import plot as draw
 
     if plot is not None:
         sys.stdout.write(f"{draw(Run(plot))}\n")

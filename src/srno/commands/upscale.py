@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,7 +18,6 @@ from srno.upscaling.upscaler import AlphaBy, Precision, Upscaler
 if TYPE_CHECKING:
     from srno.upscaling.jobs import BatchPlan
     from srno.upscaling.naming import Naming
-    from srno.upscaling.steps import BatchSettings
 
 EXIT_SOME_FAILED = 1
 EXIT_TASK_FAILED = 2
@@ -171,7 +170,7 @@ def run_upscale(
             raise SRNOError("--skip-existing and --overwrite contradict each other; leave one out")
 
         from srno.upscaling.naming import parse_output
-        from srno.upscaling.room import check_outputs
+        from srno.upscaling.sources import report_left_out
 
         names = [*more, *inputs]
         bits = None if bit_depth == "keep" else int(bit_depth)
@@ -179,42 +178,45 @@ def run_upscale(
         _check_stdout(naming, as_json)
         existing = "skip" if skip_existing else "overwrite" if overwrite else "refuse"
         batch = _plan(names, recursive, request, naming, existing)
-        check_outputs(batch.jobs, bits)
-        left_out = _left_out(names, recursive, naming)
+        left_out = report_left_out(names, recursive=recursive, excluded=naming.folder)
         prepare_computing(threads)
 
+        from srno.gigapixel.cluster import open_cluster
         from srno.gigapixel.prepare import LargeSettings
+        from srno.upscaling.batch import run
+        from srno.upscaling.batch_view import BatchView
         from srno.upscaling.steps import BatchSettings
 
         upscaler = flags if encoder is None else flags.with_encoder(import_encoder(encoder))
         _ = upscaler.operator  # a model that cannot be loaded is reported before any work
-        settings = BatchSettings(
-            request=request,
-            upscaler=upscaler,
-            bits=bits,
-            quality=quality,
-            metadata=not no_metadata,
-            frames=frames,
-            large=LargeSettings(compression=compression, pyramid=pyramid, resume=resume, overwrite=overwrite),
-        )
-        with _workers(settings, cluster) as settings:
-            failed = _run_batch(batch, settings, verbose, as_json, left_out)
+        failed = False
+        with ExitStack() as stack:
+            workers = None if cluster is None else stack.enter_context(open_cluster(cluster))
+            settings = BatchSettings(
+                request=request,
+                upscaler=upscaler,
+                bits=bits,
+                quality=quality,
+                metadata=not no_metadata,
+                frames=frames,
+                large=LargeSettings(
+                    compression=compression, pyramid=pyramid, resume=resume, overwrite=overwrite, cluster=workers
+                ),
+            )
+            view = stack.enter_context(BatchView(batch, bars=not as_json, verbose=verbose))
+            if left_out is not None:
+                view.print(left_out)
+            if verbose:
+                view.print(f"model {upscaler.name} on {next(upscaler.operator.parameters()).device}")
+            for outcome in run(batch, settings, view):
+                failed |= outcome.status == "failed"
+                if as_json:
+                    sys.stdout.write(json.dumps(outcome.to_dict()) + "\n")
+                    sys.stdout.flush()
     if failed:
         # One picture on a cluster is one job, which ends like every failure of the cluster; a folder goes on.
         alone = len(batch.jobs) + len(batch.skipped) == 1
         sys.exit(EXIT_TASK_FAILED if cluster is not None and alone else EXIT_SOME_FAILED)
-
-
-@contextmanager
-def _workers(settings: "BatchSettings", address: str | None) -> "Generator[BatchSettings]":
-    """The settings with the cluster at an address, if one is given."""
-    if address is None:
-        yield settings
-        return
-    from srno.gigapixel.cluster import open_cluster
-
-    with open_cluster(address) as cluster:
-        yield replace(settings, large=replace(settings.large, cluster=cluster))
 
 
 def _plan(
@@ -224,44 +226,16 @@ def _plan(
     naming: "Naming",
     existing: Literal["refuse", "skip", "overwrite"],
 ) -> "BatchPlan":
-    from srno.upscaling.jobs import plan_batch
+    from srno.upscaling.jobs import check_outputs, plan_batch
     from srno.upscaling.sources import STDIN, find_sources
 
     sources = find_sources(names, recursive=recursive, excluded=naming.folder)
     if STDIN in names and sys.stdin.isatty():
         raise SRNOError("- is standard input, which is a terminal; pipe a picture in, such as: srno upscale - < in.png")
     stdin = sys.stdin.buffer.read() if STDIN in names else None
-    return plan_batch(sources, stdin, request, naming, existing)
-
-
-def _left_out(names: list[str], recursive: bool, naming: "Naming") -> str | None:
-    from srno.upscaling.sources import report_left_out
-
-    return report_left_out(names, recursive=recursive, excluded=naming.folder)
-
-
-def _run_batch(
-    batch: "BatchPlan", settings: "BatchSettings", verbose: bool, as_json: bool, left_out: str | None
-) -> bool:
-    """Run a batch; True if some pictures failed."""
-    from srno.upscaling.batch import run
-    from srno.upscaling.batch_view import BatchView
-
-    failed = False
-    with BatchView(batch, bars=not as_json, verbose=verbose) as view:
-        if left_out is not None:
-            view.print(left_out)
-        if verbose:
-            view.print(f"model {settings.upscaler.name} on {next(settings.upscaler.operator.parameters()).device}")
-        try:
-            for outcome in run(batch, settings, view):
-                failed |= outcome.status == "failed"
-                if as_json:
-                    sys.stdout.write(json.dumps(outcome.to_dict()) + "\n")
-                    sys.stdout.flush()
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(view.interrupted()) from None
-    return failed
+    batch = plan_batch(sources, stdin, request, naming, existing)
+    check_outputs(batch.jobs, naming.bits)
+    return batch
 
 
 def _check_stdout(naming: "Naming", as_json: bool) -> None:

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srno.data.detail import blocks, detail_map
 from srno.data.folder import File, UnreadableError, decode, list_files
+from srno.data.samples import blocks, detail_map
 from srno.errors import SRNOError
 from srno.files import cache_folder, locked
 

@@ -18,9 +18,8 @@ from srno.checkpoints.native import Checkpoint
 from srno.config import ModelConfig, config_to_dict
 from srno.errors import SRNOError
 from srno.evaluation.datasets import PictureSet
-from srno.evaluation.evaluate import Evaluation, Report, SkippedScore, Upscale, bicubic, evaluate_sets
+from srno.evaluation.evaluate import Evaluation, Report, ScoreCache, SkippedScore, Upscale, bicubic, evaluate_sets
 from srno.evaluation.protocols import Protocol, Scale
-from srno.evaluation.scores import ScoreCache
 from srno.imaging.picture import Compression
 from srno.imaging.resize import matlab_bicubic_float
 from srno.machine import choose_device

@@ -14,8 +14,7 @@ from torch import Tensor
 from srno.config import ModelConfig
 from srno.errors import SRNOError
 from srno.evaluation.cost import profile
-from srno.evaluation.forms import Form, forms_of, load_or_build, render_form
-from srno.evaluation.peak import PeakJob, peak_memory
+from srno.evaluation.forms import Form, PeakJob, forms_of, load_or_build, peak_memory, render_form
 from srno.evaluation.protocols import Scale
 from srno.operator.model import Model
 

@@ -11,10 +11,18 @@ from srno.checkpoints.native import Card
 from srno.config import config_to_dict
 from srno.errors import SRNOError
 from srno.export.axes import Axis, point_axes, tile_axes, whole_axes
-from srno.export.decoders import apply_layers, decode_rival, has_skip, integrate, project, unit_range, with_skip
-from srno.export.encoders import encode
+from srno.export.decoders import (
+    Kernels,
+    apply_layers,
+    decode_rival,
+    has_skip,
+    integrate,
+    project,
+    unit_range,
+    with_skip,
+)
 from srno.export.graph import Graph
-from srno.export.kernels import Kernels
+from srno.export.layers import encode
 from srno.export.liftings import GraphLifting
 from srno.export.value import Kind, Value
 from srno.files import replacing

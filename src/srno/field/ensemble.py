@@ -1,6 +1,8 @@
 """A whole picture at a size: once, or as the mean over its eight flips and rotations, one field in memory at a time."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 from torch import Tensor
@@ -37,47 +39,38 @@ class Symmetry:
 SYMMETRIES = tuple(Symmetry(swap, flips) for swap, flips in product((False, True), ((), (1,), (2,), (1, 2))))
 
 
-def render_once(
+def render_picture(
     model: Model,
     image: Tensor,
     size: tuple[int, int],
     *,
+    ensemble: bool = False,
     integral: Integral = "auto",
     memory: int | str | None = None,
     cell_clip: bool = True,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Render a picture (3, h, w) in [-1, 1] at `size` = (height, width): (3, height, width)."""
+    """Render a picture (3, h, w) in [-1, 1] at `size` = (height, width): (3, height, width).
+
+    With `ensemble`, the result is the mean over the eight flips and rotations of the picture.
+    """
+    if ensemble:
+        # One budget for all, or the free memory of each moment would give eight different plans.
+        memory = default_budget(next(model.parameters()).device) if memory is None else memory
+        render = partial(render_picture, model, integral=integral, memory=memory, cell_clip=cell_clip)
+        return _mean_over_symmetries(render, image, size, progress)
     share = _lifting_share(model, image.shape[-2] * image.shape[-1], size[0] * size[1])
     field = lift(model, image, memory=memory, progress=between(progress, 0, share))
     return field.render(size, integral=integral, cell_clip=cell_clip, progress=between(progress, share, 1))
 
 
-def render_ensemble(
-    model: Model,
-    image: Tensor,
-    size: tuple[int, int],
-    *,
-    integral: Integral = "auto",
-    memory: int | str | None = None,
-    cell_clip: bool = True,
-    progress: Progress | None = None,
+def _mean_over_symmetries(
+    render: Callable[..., Tensor], image: Tensor, size: tuple[int, int], progress: Progress | None
 ) -> Tensor:
-    """Average eight renders of a picture (3, h, w) in [-1, 1] at `size` = (height, width): (3, height, width)."""
-    # One budget for all, or the free memory of each moment would give eight different plans.
-    memory = default_budget(next(model.parameters()).device) if memory is None else memory
     total: Tensor | None = None
     for i, symmetry in enumerate(SYMMETRIES):
-        rendered = render_once(
-            model,
-            symmetry.apply(image),
-            symmetry.size(size),
-            integral=integral,
-            memory=memory,
-            cell_clip=cell_clip,
-            progress=part_of(progress, i, len(SYMMETRIES)),
-        )
-        rendered = symmetry.undo(rendered)
+        part = part_of(progress, i, len(SYMMETRIES))
+        rendered = symmetry.undo(render(symmetry.apply(image), symmetry.size(size), progress=part))
         total = rendered.contiguous() if total is None else total.add_(rendered)
     assert total is not None
     return total.div_(len(SYMMETRIES))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
+from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -220,7 +221,7 @@ def lift(model: Model, image: Tensor, *, memory: int | str | None = None, progre
     bytes_given = None if memory is None else parse_memory(memory)
     budget = int(ENCODER_BUDGET_SHARE * (bytes_given or default_budget(image.device)))
     tile = encoder_tile(model.encoder, (image.shape[-2], image.shape[-1]), budget)
-    features = retry_in_smaller_tiles(tile, lambda tile: encode(model.encoder, image.to(weight.dtype), tile, progress))
+    features = retry_in_smaller_tiles(tile, partial(encode, model.encoder, image.to(weight.dtype), progress=progress))
     return Field(model, image, features, bytes_given)
 
 

@@ -48,7 +48,7 @@ def golden_lattice(n: int, size: tuple[int, int], device: torch.device) -> tuple
 
 
 def low_discrepancy(n: int, size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Rows and columns (n,) of pixels that are spread evenly over a grid (height, width), in a sequence that can go on.
+    """Rows and columns (n,) of pixels that are spread evenly over a grid (height, width), in a sequence of any length.
 
     Its steps are irrational (Roberts' R₂). Sobol points are dyadic: on grids whose sides are multiples of powers of two
     they miss some positions within a pixel of the picture, for any number of points.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Literal, TypeAlias
 
@@ -12,6 +13,9 @@ Format: TypeAlias = Literal[
     "PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF", "JXL", "JP2", "PNM", "TGA", "ICO", "HEIF", "ZARR", "DZI"
 ]
 SequenceKind: TypeAlias = Literal["animation", "pages"]
+
+_ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+"""One of these is in the folder of every Zarr array or group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,3 +219,8 @@ def _excess(name: Format, width: int, height: int, channels: int, bits: int) -> 
     if capability.max_bytes is not None and size > capability.max_bytes:
         return f"{capability.max_bytes:,} bytes"
     return None
+
+
+def is_zarr(path: Path) -> bool:
+    """Whether a path is the folder of a Zarr array or group."""
+    return path.is_dir() and any((path / mark).is_file() for mark in _ZARR_FILES)

@@ -13,19 +13,18 @@ from PIL.WebPImagePlugin import WebPImageFile
 
 from srno.errors import SRNOError
 from srno.imaging import exif, png
-from srno.imaging.animated_gif import write_gif
-from srno.imaging.animated_png import write_apng
+from srno.imaging.animated_gif import make_palette, write_gif
 from srno.imaging.animated_webp import write_animated_webp
 from srno.imaging.formats import CAPABILITIES, Format, SequenceKind, check_limits
 from srno.imaging.head import read_head
 from srno.imaging.icc import space
-from srno.imaging.palette import make_palette
 from srno.imaging.picture import Frame, Picture, Samples, split_samples
 from srno.imaging.pillow import from_pillow
+from srno.imaging.png import write_apng
 from srno.imaging.read import DECODER_ERRORS, MAX_PIXELS, check_readable, decode, explain
 from srno.imaging.tiff import needs_big, page_offsets, write_pages
 from srno.imaging.vips import decode_vips, upright
-from srno.imaging.write import Target, Written, adapt, check_options, opened
+from srno.imaging.write import WriteTarget, Written, adapt, check_options, opened
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def open_frames(source: Path | bytes, *, max_pixels: int = MAX_PIXELS, name: str
 
 def write_frames(
     frames: Iterable[Frame],
-    target: Target,
+    target: WriteTarget,
     *,
     format: Format,  # noqa: A002 — the usual name
     like: FrameSequence,

@@ -1,10 +1,10 @@
 """JPEG: the segments with XMP, IPTC and comments, which Pillow and libvips handle in part, and quantisation tables."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from srno.imaging import iptc
-from srno.imaging.picture import Picture
+from srno.imaging.metadata import PHOTOSHOP_PREFIX, from_photoshop, to_photoshop
+from srno.imaging.picture import Compression, Picture
 
 MAX_XMP_BYTES = 65_504
 MAX_IPTC_BYTES = 65_506
@@ -16,6 +16,8 @@ _EXTENDED_XMP_PREFIX = b"http://ns.adobe.com/xmp/extension/\0"
 _APP0, _APP1, _APP13, _COMMENT, _TABLES, _SCAN = 0xE0, 0xE1, 0xED, 0xFE, 0xDB, 0xDA
 _STANDALONE = (0x01, *range(0xD0, 0xD9))
 """Markers without a length."""
+_STANDARD_LUMA_SUM = 3688
+"""Sum of the quantisation table for luma in annex K of the JPEG standard, which is quality 50."""
 
 
 def xmp_of(data: bytes) -> bytes | None:
@@ -30,9 +32,9 @@ def has_extended_xmp(data: bytes) -> bool:
 
 def iptc_of(data: bytes) -> bytes | None:
     """Return the IPTC data of a file; a long block continues in further segments."""
-    prefix = iptc.PHOTOSHOP_PREFIX
+    prefix = PHOTOSHOP_PREFIX
     blocks = [part.removeprefix(prefix) for part in _parts(data, _APP13) if part.startswith(prefix)]
-    return iptc.from_photoshop(b"".join(blocks))
+    return from_photoshop(b"".join(blocks))
 
 
 def comments_of(data: bytes) -> tuple[bytes, ...]:
@@ -59,7 +61,7 @@ def add_segments(data: bytes, picture: Picture) -> bytes:
     if picture.xmp is not None:
         added += _segment(_APP1, _XMP_PREFIX + picture.xmp)
     if picture.iptc is not None:
-        added += _segment(_APP13, iptc.PHOTOSHOP_PREFIX + iptc.to_photoshop(picture.iptc))
+        added += _segment(_APP13, PHOTOSHOP_PREFIX + to_photoshop(picture.iptc))
     for comment in picture.comments:
         added += _segment(_COMMENT, comment)
     # JFIF and EXIF must come first.
@@ -90,3 +92,12 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
             if marker == _SCAN:
                 return
             at += 2 + max(size, 2)
+
+
+def jpeg_compression(luma_table: Sequence[int] | None) -> Compression | None:
+    """The quality whose standard table has the same sum as this one; cameras use other tables of their own."""
+    if luma_table is None or len(luma_table) != 64:
+        return None
+    percent = 100 * sum(luma_table) / _STANDARD_LUMA_SUM
+    quality = 100 - percent / 2 if percent <= 100 else 5000 / percent
+    return Compression("jpeg", max(1.0, quality))

@@ -13,9 +13,9 @@ from PIL.GifImagePlugin import GifImageFile
 from PIL.TgaImagePlugin import TgaImageFile
 
 from srno.errors import SRNOError
-from srno.imaging.compression import jpeg_compression
 from srno.imaging.formats import CAPABILITIES, Format, check_claimed_size
 from srno.imaging.icc import cmyk_to_srgb, collapse_gray, match_profile, srgb
+from srno.imaging.jpeg import jpeg_compression
 from srno.imaging.metadata import Blocks, described
 from srno.imaging.picture import Compression, Picture, Samples, plausible_dpi
 

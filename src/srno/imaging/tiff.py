@@ -4,7 +4,8 @@ import io
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
-from srno.imaging import ifd, iptc
+from srno.imaging import ifd
+from srno.imaging.metadata import clean_iptc, from_photoshop
 from srno.imaging.picture import Picture
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def descriptions_of(data: bytes | BinaryIO, page: int | None = None) -> tuple[by
         stream, header[0], offset, lambda _, tag: tag in tags, byte_budget=_MAX_DESCRIPTION_BYTES
     )
     values = {tag: item.value for tag, item in found.items() if isinstance(item, ifd.Entry)}
-    return values.get(_XMP), iptc.clean(values.get(_IPTC, b"")) or iptc.from_photoshop(values.get(_PHOTOSHOP, b""))
+    return values.get(_XMP), clean_iptc(values.get(_IPTC, b"")) or from_photoshop(values.get(_PHOTOSHOP, b""))
 
 
 def tile_rows(stream: BinaryIO) -> int:

@@ -16,15 +16,15 @@ import pyvips
 from srno.errors import SRNOError
 from srno.files import replacing
 from srno.imaging import exif
-from srno.imaging.compression import compression_of
-from srno.imaging.formats import Format, check_claimed_size, sniff
+from srno.imaging.formats import Format, check_claimed_size, is_zarr, sniff
+from srno.imaging.head import compression_of
 from srno.imaging.icc import cmyk_to_srgb, match_profile, srgb
 from srno.imaging.metadata import Blocks, described
 from srno.imaging.picture import Picture, Samples
 from srno.imaging.read import DECODER_ERRORS, explain, read
 from srno.imaging.tiff import descriptions_of, tile_rows
 from srno.imaging.vips import check_colour_space, check_samples, dpi_of, field_of, rotate, split_bands
-from srno.imaging.zarr_source import ZarrPicture, is_zarr
+from srno.imaging.zarr_source import ZarrPicture
 
 Storage: TypeAlias = Literal["tiff", "raw", "zarr", "stream"]
 """How samples are read: in windows from a TIFF file, a raw file or a Zarr array, or from top to bottom only."""
@@ -243,12 +243,8 @@ def _raw_fetcher(file: WindowFile) -> _Fetch:
     return fetch
 
 
-def _zarr_fetcher(file: WindowFile) -> _Fetch:
-    return ZarrPicture(file.path).read
-
-
 _FETCHERS: dict[str, Callable[[WindowFile], _Fetch]] = {
     "tiff": _tiff_fetcher,
     "raw": _raw_fetcher,
-    "zarr": _zarr_fetcher,
+    "zarr": lambda file: ZarrPicture(file.path).read,
 }

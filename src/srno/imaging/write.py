@@ -14,16 +14,15 @@ from PIL import Image
 from srno.errors import SRNOError
 from srno.files import replacing
 from srno.imaging.alpha import flatten
+from srno.imaging.box_formats import write_jxl
 from srno.imaging.exif import EXIF_PREFIX
 from srno.imaging.formats import CAPABILITIES, Capability, Format, capability_of, check_codec, check_limits
 from srno.imaging.icc import to_srgb
-from srno.imaging.ico import write_ico
 from srno.imaging.jpeg import MAX_COMMENT_BYTES, MAX_IPTC_BYTES, MAX_XMP_BYTES, add_segments
-from srno.imaging.jxl import write_jxl
 from srno.imaging.picture import Picture, Text
 from srno.imaging.pillow import to_pillow
 from srno.imaging.png import write_png
-from srno.imaging.pnm import write_pnm
+from srno.imaging.simple_formats import write_ico, write_pnm
 from srno.imaging.tiff import needs_big, write_tiff
 
 DEFAULT_QUALITY = 95
@@ -52,12 +51,12 @@ class NewFile:
     path: Path
 
 
-Target: TypeAlias = Path | NewFile | BinaryIO
+WriteTarget: TypeAlias = Path | NewFile | BinaryIO
 
 
 def write(
     picture: Picture,
-    target: Target,
+    target: WriteTarget,
     *,
     format: Format,  # noqa: A002 — the usual name
     quality: int | None = None,
@@ -87,7 +86,7 @@ def check_options(format: Format, quality: int | None) -> int:  # noqa: A002
 
 
 @contextmanager
-def opened(target: Target) -> Generator[BinaryIO]:
+def opened(target: WriteTarget) -> Generator[BinaryIO]:
     """Open a target as a stream that can seek and be read; a file appears when it is complete."""
     if isinstance(target, Path | NewFile):
         path = target if isinstance(target, Path) else target.path

@@ -9,13 +9,7 @@ import numpy as np
 from srno.errors import SRNOError, require
 from srno.imaging.picture import Samples, plausible_dpi
 
-_MARKS = ("zarr.json", ".zarray", ".zgroup")
 _MICROMETRES_PER_INCH = 25_400
-
-
-def is_zarr(path: Path) -> bool:
-    """Whether a path is the folder of a Zarr array or group."""
-    return path.is_dir() and any((path / mark).is_file() for mark in _MARKS)
 
 
 class ZarrPicture:

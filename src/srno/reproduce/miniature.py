@@ -144,7 +144,7 @@ def seconds_of(run: Run) -> float:
 
 
 @dataclass(frozen=True)
-class Result:
+class MemberResult:
     """A member's scores, seed by seed."""
 
     member: Member
@@ -166,7 +166,7 @@ def score_member(
     upscaler: Upscaler,
     cache: Path | None,
     watch: Watch,
-) -> Result:
+) -> MemberResult:
     """Evaluate the final weights of a member's runs."""
     psnr: list[dict[str, dict[Scale, float]]] = []
     for seed in seeds:
@@ -176,7 +176,7 @@ def score_member(
             found = evaluate_method(method, sets, scales, protocol, cache=cache, progress=progress)
         psnr.append({each.data: {scale: score.psnr for scale, score in each.mean.items()} for each in found})
     seconds = tuple(seconds_of(run_of(out, member, seed)) for seed in seeds)
-    return Result(member, tuple(psnr), seconds, profile(preset(member.preset)).total.parameters)
+    return MemberResult(member, tuple(psnr), seconds, profile(preset(member.preset)).total.parameters)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Gain:
     spread: float
 
 
-def gain(result: Result, reference: Result, data: str, scale: Scale) -> Gain:
+def gain(result: MemberResult, reference: MemberResult, data: str, scale: Scale) -> Gain:
     """PSNR difference of a member to SRNO at one scale of one set."""
     pairs = zip(result.psnr, reference.psnr, strict=True)
     differences = [ours[data][scale] - theirs[data][scale] for ours, theirs in pairs]
@@ -195,13 +195,15 @@ def gain(result: Result, reference: Result, data: str, scale: Scale) -> Gain:
     return Gain(mean, max(abs(each - mean) for each in differences))
 
 
-def table(results: Sequence[Result], plan: Miniature, protocol: Protocol) -> str:
+def table(results: Sequence[MemberResult], plan: Miniature, protocol: Protocol) -> str:
     """Format one table per set as Markdown."""
     reference = next(result for result in results if result.member.name == REFERENCE)
     return "\n".join(_part(results, reference, data, plan, protocol) for data in reference.psnr[0])
 
 
-def _part(results: Sequence[Result], reference: Result, data: str, plan: Miniature, protocol: Protocol) -> str:
+def _part(
+    results: Sequence[MemberResult], reference: MemberResult, data: str, plan: Miniature, protocol: Protocol
+) -> str:
     scales = list(reference.psnr[0][data])
     header = ["method", "params, k", "training, s"]
     header += [cell for scale in scales for cell in (f"×{scale} PSNR", f"×{scale} Δ")]
@@ -228,7 +230,7 @@ def _part(results: Sequence[Result], reference: Result, data: str, plan: Miniatu
     return markdown_table(f"Miniature – {data}", header, lines, notes)
 
 
-def to_dict(results: Sequence[Result], plan: Miniature, protocol: Protocol) -> dict[str, Any]:
+def to_dict(results: Sequence[MemberResult], plan: Miniature, protocol: Protocol) -> dict[str, Any]:
     """Plain data: `{"plan": …, "protocol": …, "members": [{"name": …, "psnr": [{set: {scale: dB}}, …]}, …]}`."""
     return {
         "plan": vars(plan),

@@ -1,11 +1,11 @@
-"""Draw the paper's visual comparison: an overview with boxes, and every method's close-ups beside it.
+"""Draw the paper's visual comparisons: an overview with boxes, and every method's close-ups beside it.
 
 Each function returns a picture, which is composed of smaller ones side by side or one below the other.
 """
 
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from srno.errors import SRNOError
-from srno.reproduce.exhibit import CLOSE_UP_SIDE, Box, Exhibit, MethodTile, cut
+from srno.evaluation.datasets import SetPicture, reason_to_skip
+from srno.evaluation.evaluate import Upscale
+from srno.evaluation.protocols import Protocol, Scale
+from srno.reproduce.exhibit import CLOSE_UP_SIDE, Box, Exhibit, MethodTile, cut, make_exhibit
 
 Overview: TypeAlias = Literal["truth", "lr", "none"]
 """What is drawn at the left of an exhibit, with the boxes in it."""
@@ -39,17 +42,6 @@ def draw_panel(exhibits: Sequence[Exhibit], *, overview: Overview = "truth", col
         parts = [_beside([_widen(whole, column), grid]) for whole, grid in zip(wholes, grids, strict=True)]
     caption = _caption(exhibits[0], max(part.width for part in parts))
     return _frame(_below([*parts, caption], gap=2 * GAP_PIXELS, centred=False), 2 * GAP_PIXELS, BACKGROUND_COLOUR)
-
-
-def save_panel(panel: Image.Image, path: Path) -> None:
-    """Write a PNG."""
-    if path.suffix.lower() != ".png":
-        raise SRNOError(f"{path}: figures are written as .png")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        panel.save(path)
-    except OSError as error:
-        raise SRNOError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _draw_grid(exhibit: Exhibit, columns: int | None) -> Image.Image:
@@ -187,3 +179,64 @@ def _font(size: int, *, bold: bool = False) -> Font:
 
 def _has_all_characters(font: Font) -> bool:
     return isinstance(font, ImageFont.FreeTypeFont) and (font.getname()[0] or "").startswith("DejaVu")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the paper."""
+
+    title: str
+    scales: tuple[str, ...]
+    methods: tuple[str, ...]
+    """methods that the paper shows, besides the truth"""
+    overview: Overview = "none"
+    columns: int | None = None
+
+
+FIGURES = {
+    "fig-zero-shot": Figure("Scales far beyond training.", ("12", "8"), ("Bicubic", "LIIF", "LTE", "SRNO"), "lr"),
+    "fig-fractional": Figure("Fractional scales.", ("6.6", "8.8"), ("Bicubic", "LIIF", "LTE", "SRNO")),
+    "fig-sampling": Figure(
+        "More supervision points in training.",
+        ("8",),
+        ("Bicubic", "SRNO (48²)", "SRNO (64²)", "SRNO (96²)", "SRNO (128²)"),
+        columns=3,
+    ),
+    "fig-lifting": Figure(
+        "Interpolation-free lifting against the nearest pixel (-i).", ("8",), ("LTE", "SRNO (-i)", "SRNO"), columns=2
+    ),
+    "fig-sequential": Figure("Random against sequential sampling (-s).", ("4",), ("SRNO (-s)", "SRNO")),
+    "fig-comparison": Figure(
+        "The supplement's comparison: six pairs of a picture and a scale.",
+        ("8", "4", "8", "4", "2.3", "7.5"),
+        ("Bicubic", "LIIF", "LTE", "SRNO"),
+        "lr",
+    ),
+}
+
+
+def parse_rows(text: str) -> tuple[Scale, ...]:
+    """Parse `"8,4,8"` into a scale per row; a scale may occur several times, with different pictures."""
+    return tuple(Scale.parse(part) for part in text.split(","))
+
+
+def draw_figure(
+    figure: Figure,
+    methods: Sequence[tuple[str, Upscale]],
+    pictures: Sequence[SetPicture],
+    scales: Sequence[Scale],
+    protocol: Protocol,
+    boxes: Sequence[Box] = (),
+) -> Image.Image:
+    """Draw a row per scale, with one picture per scale or one for all; boxes likewise."""
+    for what, given in (("--picture", pictures), ("--boxes", boxes)):
+        if len(given) not in (1, len(scales)) and not (what == "--boxes" and not given):
+            raise SRNOError(f"{what}: give one, or one for each of the {len(scales)} scales")
+    exhibits = []
+    for row, scale in enumerate(scales):
+        picture = pictures[row % len(pictures)]
+        if reason := reason_to_skip(picture, scale, protocol):
+            raise SRNOError(f"--picture {picture.path} at ×{scale}: {reason}")
+        row_boxes = [boxes[row % len(boxes)]] if boxes else []
+        exhibits.append(make_exhibit(methods, picture, scale, protocol, row_boxes, count=1))
+    return draw_panel(exhibits, overview=figure.overview, columns=figure.columns)

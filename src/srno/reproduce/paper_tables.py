@@ -1,42 +1,19 @@
 """Reproduce the paper's tables: its numbers beside ours, and the commands that produce the missing ones."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from srno.checkpoints.catalogue import read_checkpoint
 from srno.evaluation.datasets import PictureSet
-from srno.evaluation.evaluate import Report, bicubic
+from srno.evaluation.evaluate import bicubic
 from srno.evaluation.methods import Method, evaluate_method, make_method
 from srno.evaluation.protocols import Protocol, Scale
 from srno.evaluation.tables import NO_VALUE, markdown_table
-from srno.reproduce.checkpoint_rows import FoundCheckpoint, match_row, training_commands
 from srno.reproduce.costs import BenchTimes
 from srno.reproduce.published import Published, PublishedTable
-from srno.reproduce.table_sets import TableSets
+from srno.reproduce.table_inputs import FoundCheckpoint, TableInputs, match_row, training_commands
 from srno.upscaling.upscaler import Upscaler
-
-Watch = Callable[[str], AbstractContextManager[Report]]
-"""Opens a progress display with a title."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableInputs:
-    """Everything that tables are filled from."""
-
-    published: Published
-    found: Sequence[FoundCheckpoint]
-    sets: TableSets
-    upscaler: Upscaler
-    watch: Watch
-    protocol: Callable[[str], Protocol]
-    """the protocol to use, from the name of the table's own"""
-    scales: tuple[Scale, ...] | None = None
-    """the table's own unless given"""
-    cache: Path | None = None
-    times: BenchTimes | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """Figures drawn with matplotlib, which comes with the extra `plot`."""
 
 import textwrap
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,17 @@ def new_figure(width: float, height: float, caption: str) -> Any:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a PNG."""
+    """Write a figure as PNG."""
+    save_png(path, partial(figure.savefig, dpi=DOTS_PER_INCH))
+
+
+def save_png(path: Path, save: Callable[[Path], object]) -> None:
+    """Write a PNG by a function that takes the path, and create its folder."""
     if path.suffix.lower() != ".png":
         raise SRNOError(f"{path}: figures are written as .png")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=DOTS_PER_INCH)
+        save(path)
     except OSError as error:
         raise SRNOError(f"{path}: cannot be written ({error.strerror})") from None
 

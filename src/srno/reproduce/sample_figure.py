@@ -1,24 +1,33 @@
-"""Draw PSNR against the number of supervision points in training, relative to LTE."""
+"""Draw PSNR against the number of supervision points in training, and where random and sequential points lie."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from srno.checkpoints.catalogue import read_checkpoint
 from srno.config import PRESETS, preset
+from srno.data.samples import SampleConfig, draw_sample
 from srno.errors import SRNOError
 from srno.evaluation.methods import evaluate_method, make_method
 from srno.evaluation.protocols import Protocol, Scale
 from srno.evaluation.tables import NO_VALUE, markdown_table
-from srno.reproduce.checkpoint_rows import FoundCheckpoint, training_command
-from srno.reproduce.paper_tables import TableInputs
-from srno.reproduce.plotting import new_figure, style
+from srno.reproduce.plotting import new_figure, show_map, style
+from srno.reproduce.table_inputs import FoundCheckpoint, TableInputs, training_command
 
-REFERENCE = "LTE"
+REFERENCE_METHOD = "LTE"
 PAPER_BATCH = 64
 """Batch of the published recipe, for every number of points."""
 EXTRA_DATA_SUFFIX = "-phi"
 """Suffix of the run that was also trained on Flickr2K."""
+
+POINT_ORDERS = {
+    "random": "random: anywhere in the crop",
+    "sequential": "sequential (-s), our reading: a window",
+    "sorted": "sequential, published code: sorted",
+}
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ def sample_rows(base: str, sides: Sequence[int]) -> list[SampleRow]:
     missing = [name for name in (base, f"lte/{base}", f"mlp/{base}") if name not in PRESETS]
     if missing:
         raise SRNOError(f"--preset {base}: the figure needs {', '.join(missing)}; use edsr-baseline, rdn or light")
-    rows = [SampleRow(REFERENCE, f"lte/{base}"), *(SampleRow(f"SRNO ({side}²)", base, side) for side in sides)]
+    rows = [SampleRow(REFERENCE_METHOD, f"lte/{base}"), *(SampleRow(f"SRNO ({side}²)", base, side) for side in sides)]
     largest = max(sides)
     rows.append(SampleRow(f"MLP ({largest}²)", f"mlp/{base}", largest))
     return [*rows, SampleRow("MLPφ", f"mlp/{base}", largest, extra_data=True)]
@@ -73,7 +82,7 @@ class SampleStudy:
     @property
     def complete(self) -> bool:
         """Whether LTE and another model have been scored, so that there is something to draw."""
-        return REFERENCE in self.psnr and len(self.psnr) > 1
+        return REFERENCE_METHOD in self.psnr and len(self.psnr) > 1
 
     @property
     def commands(self) -> list[str]:
@@ -81,7 +90,7 @@ class SampleStudy:
 
     def gains(self, name: str) -> dict[Scale, float]:
         """PSNR above LTE's; empty without LTE."""
-        reference = self.psnr.get(REFERENCE, {})
+        reference = self.psnr.get(REFERENCE_METHOD, {})
         return {scale: value - reference[scale] for scale, value in self.psnr[name].items() if scale in reference}
 
 
@@ -113,9 +122,9 @@ def samples_markdown(study: SampleStudy, scales: Sequence[Scale], title: str) ->
         for scale in scales:
             value = study.psnr.get(row.name, {}).get(scale)
             line += [NO_VALUE if value is None else f"{value:.2f}"]
-            line += [f"{gains[scale]:+.3f}" if scale in gains and row.name != REFERENCE else NO_VALUE]
+            line += [f"{gains[scale]:+.3f}" if scale in gains and row.name != REFERENCE_METHOD else NO_VALUE]
         lines.append(line)
-    notes = [f"Δ: difference to {REFERENCE}. MLP: our reading of a network that the paper does not describe."]
+    notes = [f"Δ: difference to {REFERENCE_METHOD}. MLP: our reading of a network that the paper does not describe."]
     notes.append("In parentheses: supervision points of a sample; the low-resolution patch has as many pixels.")
     notes.append(f"Protocol {study.protocol}")
     text = markdown_table(title, header, lines, notes)
@@ -137,7 +146,7 @@ def samples_dict(study: SampleStudy) -> dict[str, Any]:
 
 def draw_samples(study: SampleStudy, scales: Sequence[Scale], title: str) -> Any:
     """Draw each curve's PSNR above LTE's over the scales."""
-    curves = [row for row in study.rows if row.name in study.psnr and row.name != REFERENCE]
+    curves = [row for row in study.rows if row.name in study.psnr and row.name != REFERENCE_METHOD]
     caption = (
         f"Models were trained with the number of supervision points per patch in parentheses. Protocol {study.protocol}"
     )
@@ -149,8 +158,44 @@ def draw_samples(study: SampleStudy, scales: Sequence[Scale], title: str) -> Any
         dashes = "-" if row.name.startswith("SRNO") else "--"
         axes.plot(places, list(gains.values()), dashes, marker="o", color=f"C{number}", label=row.name)
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.text(0.0, 0.0, REFERENCE, va="bottom", fontsize=8)
+    axes.text(0.0, 0.0, REFERENCE_METHOD, va="bottom", fontsize=8)
     axes.set_xticks(range(len(scales)), [f"×{scale}" for scale in scales])
-    style(axes, title, "scale", f"PSNR above {REFERENCE}, dB")
+    style(axes, title, "scale", f"PSNR above {REFERENCE_METHOD}, dB")
     axes.legend(frameon=False)
     return figure
+
+
+def draw_patterns(picture: NDArray[np.uint8], *, side: int, scale: float, seed: int) -> Any:
+    """Draw side² points of one training sample of (H, W, 3) at a scale: where they lie, and their coordinates."""
+    config = SampleConfig(patch=side, points=side**2, r_min=scale, r_max=scale)
+    if min(picture.shape[:2]) < config.smallest:
+        raise SRNOError(f"--picture is {picture.shape[1]}×{picture.shape[0]}; a crop needs {config.smallest}² pixels")
+    points = {name: _points(picture, config, name, seed) for name in POINT_ORDERS}
+    caption = (
+        f"One training sample: a crop of {config.smallest}² pixels, its low-resolution patch of {side}² (background) "
+        f"and {side}² supervision points. Above: where the points lie. Below: the points in their order, row by row; "
+        "the colour is the fractional part of the vertical coordinate, the offset to the nearest low-resolution pixel."
+    )
+    figure = new_figure(11, 7.6, caption)
+    upper, lower = figure.subplots(2, len(POINT_ORDERS))
+    offsets = None
+    for top, bottom, (name, (lr, coords)) in zip(upper, lower, points.items(), strict=True):
+        show_map(top, lr.mean(-1), POINT_ORDERS[name], extent=(-1, 1, 1, -1), cmap="gray", vmin=0, vmax=255)
+        top.scatter(coords[:, 1], coords[:, 0], s=4, c="#ff3030", marker="s", linewidths=0)
+        offset = ((coords[:, 0] + 1) * side / 2) % 1 - 0.5
+        offsets = show_map(bottom, offset.reshape(side, side), cmap="viridis", vmin=-0.5, vmax=0.5)
+    figure.colorbar(offsets, ax=lower.tolist(), shrink=0.8, label="low-resolution pixels")
+    return figure
+
+
+def _points(
+    picture: NDArray[np.uint8], config: SampleConfig, name: str, seed: int
+) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """The low-resolution patch and the points' coordinates (n, 2) of one sample."""
+    config = replace(config, sampling="sequential" if name == "sequential" else "random")
+    detail = np.zeros((1, 1))  # unused: crops are placed uniformly
+    drawn = draw_sample(picture, detail, config, np.random.default_rng(seed))
+    coords = drawn.coords
+    if name == "sorted":
+        coords = coords[np.lexsort((coords[:, 1], coords[:, 0]))]
+    return drawn.lr, coords

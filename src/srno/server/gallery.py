@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from srno.checkpoints.catalogue import can_clean
+from srno.checkpoints.catalogue import STRENGTH_STEP, can_clean
 from srno.errors import SRNOError
 from srno.field.blocks import BlockField, Pixels
 from srno.once import Once
@@ -12,7 +12,6 @@ from srno.operator.model import Model
 from srno.server.opened import Opened
 from srno.server.store import Store
 from srno.server.tiles import FILTERS
-from srno.upscaling.cleaning import STEP
 from srno.upscaling.upscaler import Upscaler
 
 MAX_MIXED_MODELS = 8
@@ -100,7 +99,10 @@ class Models:
         if model in self.paths:
             return model, 0.0
         name, _, text = model.rpartition("@")
-        steps = {f"{number * STEP:g}": round(number * STEP, 2) for number in range(1, round(1 / STEP) + 1)}
+        steps = {
+            f"{number * STRENGTH_STEP:g}": round(number * STRENGTH_STEP, 2)
+            for number in range(1, round(1 / STRENGTH_STEP) + 1)
+        }
         if name not in self.paths or text not in steps:
             raise SRNOError(f"model {model!r} is unknown; choose {', '.join(self.paths)}")
         if name not in self.cleanable:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from srno._version import __version__
+from srno.checkpoints.catalogue import choose_strength
 from srno.imaging.formats import CAPABILITIES, EXTRAS, READ_FORMATS, READ_SUFFIXES, Format
 from srno.server.gallery import GoneError
 from srno.server.long_jobs import State
@@ -23,7 +24,6 @@ from srno.server.requests import (
 )
 from srno.server.studio import Studio
 from srno.server.tiles import BICUBIC, LARGEST_ZOOM, Tile
-from srno.upscaling.cleaning import choose_strength
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -1,7 +1,6 @@
 """Settings of a training run: one frozen record that is the command's flags, the API's argument and config.json."""
 
-import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -197,32 +196,10 @@ BUDGETS = ("steps", "epochs", "minutes")
 PHOTO_SETTINGS = ("jpeg_min", "jpeg_max", "jpeg_share", "jpeg_twice", "blur", "noise")
 """Settings of the degradation photo, `srno.data.degradation.PhotoSettings`."""
 
-CHANGEABLE = frozenset(BUDGETS) | {
-    "workers",
-    "validation",
-    "validate_minutes",
-    "checkpoint_minutes",
-    "validation_pixels",
-}
+CHANGEABLE = frozenset(
+    {*BUDGETS, "workers", "validation", "validate_minutes", "checkpoint_minutes", "validation_pixels"}
+)
 """Settings that may change when a run resumes: its budget, and those that do not affect the weights."""
-
-
-def to_json(config: TrainConfig) -> str:
-    """The content of a run's config.json."""
-    return json.dumps(asdict(config), default=str, indent=1)
-
-
-def from_json(text: str) -> TrainConfig:
-    """The inverse of `to_json`; fields of other versions are dropped, missing ones have their default."""
-    known = {entry.name for entry in fields(TrainConfig)}
-    raw: dict[str, Any] = {key: value for key, value in json.loads(text).items() if key in known}
-    raw["data"] = tuple(Path(folder) for folder in raw["data"])
-    for name in ("betas", "halve_at"):
-        if name in raw:
-            raw[name] = tuple(raw[name])
-    for name in ("init", "init_encoder", "validation"):
-        raw[name] = Path(raw[name]) if raw.get(name) else None
-    return TrainConfig(**raw)
 
 
 _PUBLISHED: dict[str, Any] = {
@@ -260,13 +237,7 @@ _RIVALS: dict[str, Any] = _PUBLISHED | {
 
 RECIPES: dict[str, dict[str, Any]] = {
     # Ours, for small budgets: measured on two cores, see docs/training.md.
-    "compact": {
-        "stages": "48x16x2304",
-        "detail": 0.5,
-        "warmup": 0.02,
-        "decay": "linear",
-        "loss": "rms",
-    },
+    "compact": {"stages": "48x16x2304", "detail": 0.5, "warmup": 0.02, "decay": "linear", "loss": "rms"},
     # SRNO as published: 250 steps an epoch. The paper's text has 1000 epochs, the published configuration 1050: 50 of
     # warm-up and 1000 of cosine decay. This is the configuration, since that is what the public code runs; read so,
     # the 1000 epochs of the text are the decay.

@@ -1,4 +1,4 @@
-"""The training loop.
+"""The training loop, and one step of it: loss, gradient and precision.
 
 srno train --preset light --data pictures --out runs/light --minutes 150
 srno train --resume runs/light
@@ -7,23 +7,29 @@ torchrun --nproc-per-node=8 -m srno train --preset rdn --recipe paper --data DIV
 
 import math
 import signal
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
-from torch import nn
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
+from srno.data.dataset import Sample
 from srno.errors import SRNOError
-from srno.training.config import TrainConfig
+from srno.machine import fastest_precision
+from srno.operator.model import Model
+from srno.training.config import Precision, TrainConfig
 from srno.training.distributed import World, join_world, stop_requests
 from srno.training.feed import Feed, first_patches, open_pictures
-from srno.training.learner import Learner, Position
-from srno.training.optimisers import set_rate
+from srno.training.learner import Learner, Position, set_rate
 from srno.training.recorder import Recorder, Report
 from srno.training.run import Run
 from srno.training.schedule import Budget, Clock
-from srno.training.step import Objective, choose_precision, gradient
+from srno.training.stages import Loss
 
 BAD_STEPS_BEFORE_ROLLBACK = 5
 """Consecutive bad steps after which the run rolls back to a saved state."""
@@ -33,6 +39,10 @@ HOLD_SHARE = 0.25
 """Share of the budget for which the filters of restarted units stay fixed."""
 MAX_ROLLBACKS = 5
 """Rollbacks after which the run gives up."""
+
+CHARBONNIER_EPSILON = 1e-3
+RMS_EPSILON = 1e-3
+"""About an eighth of a level of 255: bounds the gradient of samples that are almost exact."""
 
 
 def train(
@@ -162,3 +172,56 @@ def roll_back(run: Run, learner: Learner, world: World) -> None:
         raise SRNOError(f"training diverges: {advice}")
     learner.restore(state)
     position.sample, position.rollbacks, position.bad_steps = sample, rollbacks, 0
+
+
+class Objective(nn.Module):
+    """A model and its loss as one module, so that DistributedDataParallel sees a single forward."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, lr: Tensor, coords: Tensor, cell: Tensor, target: Tensor, loss: Loss) -> Tensor:
+        """lr (B, 3, p, p), coords (B, n, 2), cell (B, 2), target (B, n, 3) → the mean loss."""
+        return loss_of(self.model(lr, coords, cell), target, loss)
+
+
+def loss_of(output: Tensor, target: Tensor, loss: Loss) -> Tensor:
+    """Mean over batch, points and channels; rms is the mean over the batch of each sample's root mean square."""
+    if loss == "l1":
+        return F.l1_loss(output, target)
+    if loss == "l2":
+        return F.mse_loss(output, target)
+    if loss == "rms":
+        errors = (output - target).square().flatten(1).mean(1)
+        return (errors + RMS_EPSILON**2).sqrt().mean()
+    return ((output - target).square() + CHARBONNIER_EPSILON**2).sqrt().mean()
+
+
+def gradient(objective: nn.Module, batch: Sample, config: TrainConfig, kind: Loss, world: World) -> tuple[float, float]:
+    """Compute the step's gradient into the parameters; returns the loss and the gradient's norm before clipping."""
+    objective.zero_grad(set_to_none=True)
+    total = torch.zeros((), device=world.device)
+    for part, share, last in _parts(batch, config.accumulate, world.device):
+        synchronise = last or world.size == 1
+        with nullcontext() if synchronise else cast(DistributedDataParallel, objective).no_sync():
+            with torch.autocast(world.device.type, dtype=torch.bfloat16, enabled=config.precision == "bf16"):
+                loss = objective(*part, kind)
+            (loss * share).backward()
+        total += loss.detach() * share
+    norm = nn.utils.clip_grad_norm_(objective.parameters(), config.clip or math.inf)
+    return world.mean(total), float(norm)
+
+
+def _parts(batch: Sample, count: int, device: torch.device) -> Iterator[tuple[tuple[Tensor, ...], float, bool]]:
+    """The batch in `count` parts: tensors, share of the samples, and whether it is the last."""
+    parts = list(zip(*(tensor.to(device).chunk(count) for tensor in batch), strict=True))
+    for number, part in enumerate(parts, start=1):
+        yield part, len(part[0]) / len(batch.lr), number == len(parts)
+
+
+def choose_precision(precision: Precision, device: torch.device) -> Literal["fp32", "bf16"]:
+    """Return the precision that `auto` stands for on this device; fp16 would need loss scaling."""
+    if precision != "auto":
+        return precision
+    return "bf16" if fastest_precision(device) == "bf16" else "fp32"

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from srno.checkpoints.native import Card, Checkpoint, write_checkpoint
 from srno.config import ModelConfig
 from srno.errors import SRNOError
 from srno.files import locked, remove_leftovers, write_atomically
-from srno.training.config import TrainConfig, from_json, to_json
+from srno.training.config import TrainConfig
 
 KEPT_STATES = 2
 """Saved states that are kept: the newest, and one more in case it is damaged or diverges."""
@@ -139,3 +139,21 @@ def _log_entry(line: str) -> dict[str, Any] | None:
         return entry if isinstance(entry.get("step", 0), int | float) else None
     except (ValueError, AttributeError, RecursionError):
         return None
+
+
+def to_json(config: TrainConfig) -> str:
+    """The content of a run's config.json."""
+    return json.dumps(asdict(config), default=str, indent=1)
+
+
+def from_json(text: str) -> TrainConfig:
+    """The inverse of `to_json`; fields of other versions are dropped, missing ones have their default."""
+    known = {entry.name for entry in fields(TrainConfig)}
+    raw: dict[str, Any] = {key: value for key, value in json.loads(text).items() if key in known}
+    raw["data"] = tuple(Path(folder) for folder in raw["data"])
+    for name in ("betas", "halve_at"):
+        if name in raw:
+            raw[name] = tuple(raw[name])
+    for name in ("init", "init_encoder", "validation"):
+        raw[name] = Path(raw[name]) if raw.get(name) else None
+    return TrainConfig(**raw)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from srno.imaging.frames import FrameSequence
 from srno.imaging.picture import Frame, Picture
 from srno.progress import Progress, part_of
-from srno.upscaling.enlarge import enlarge_picture
+from srno.upscaling.enlarge import enlarge_picture, nearest_pixels
 from srno.upscaling.sizes import Request, Target
 from srno.upscaling.upscaler import Upscaler
 
@@ -80,7 +80,4 @@ def _grown(mask: NDArray[np.bool_], margin: int) -> NDArray[np.bool_]:
 
 def _nearest(mask: NDArray[np.bool_], target: Target) -> NDArray[np.bool_]:
     """Enlarge a mask (h, w) to the output; each pixel takes the source pixel that it lies in."""
-    (height, width), (left, top) = mask.shape, target.origin
-    y = ((np.arange(target.size[1]) + top + 0.5) * height / target.whole[1]).astype(np.intp)
-    x = ((np.arange(target.size[0]) + left + 0.5) * width / target.whole[0]).astype(np.intp)
-    return mask[np.ix_(y, x)]
+    return mask[np.ix_(*nearest_pixels(target, mask.shape))]

@@ -17,9 +17,9 @@ from srno.errors import SRNOError
 from srno.imaging.picture import Picture
 from srno.imaging.pillow import to_pillow
 from srno.progress import Progress, part_of
+from srno.upscaling.batch import upscale_file
 from srno.upscaling.enlarge import Array, enlarge, enlarge_picture
 from srno.upscaling.inputs import FileInput, ImageInput, check_kind, file_content, is_file_input, is_several, open_image
-from srno.upscaling.one_file import upscale_file
 from srno.upscaling.sizes import Fit, Request, Size, make_request
 from srno.upscaling.steps import BatchSettings
 from srno.upscaling.upscaler import AlphaBy, ModelLike, Precision, Upscaler

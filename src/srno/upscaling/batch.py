@@ -3,17 +3,22 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
 from srno.errors import SRNOError
+from srno.files import ResultClaims, open_claims
 from srno.gigapixel.cluster import Cluster
-from srno.upscaling.claims import ResultClaims, open_claims
-from srno.upscaling.jobs import BatchPlan, Job
+from srno.gigapixel.passes import Status
+from srno.progress import Progress
+from srno.upscaling.jobs import BatchPlan, Existing, Job, check_outputs, plan_batch
 from srno.upscaling.large import is_large
-from srno.upscaling.outcome import Outcome, skipped
-from srno.upscaling.steps import BatchProgress, BatchSettings, Loading, attempt, compute, load, process
+from srno.upscaling.naming import parse_output
+from srno.upscaling.outcome import BatchProgress, NoProgress, Outcome, skipped
+from srno.upscaling.sources import Source
+from srno.upscaling.steps import BatchSettings, Loading, attempt, compute, load, process
 
 Item = TypeVar("Item")
 Loaded = TypeVar("Loaded")
@@ -32,24 +37,16 @@ def run(plan: BatchPlan, settings: BatchSettings, progress: BatchProgress) -> It
     with open_claims() as claims:
         remote = [job for job in plan.jobs if _is_remote(job, settings)]
         here = [job for job in plan.jobs if job not in remote]
-        for job, outcome in chain(
-            _run_on_cluster(remote, settings, claims), _run_here(here, settings, progress, claims)
-        ):
+        done = overlapped(here, partial(_load, settings, claims), partial(compute, settings, progress), _is_small)
+        for job, outcome in chain(_run_on_cluster(remote, settings, claims), done):
             claims.release(job.output)
             progress.end(job, outcome)
             yield outcome
 
 
-def _run_here(
-    jobs: list[Job], settings: BatchSettings, progress: BatchProgress, claims: ResultClaims
-) -> Iterator[tuple[Job, Outcome]]:
-    def load_claimed(job: Job) -> Loading:
-        return attempt(job, lambda: _claim(job, claims) or load(job, settings))
-
-    def work(job: Job, loaded: Loading) -> Callable[[], Outcome]:
-        return compute(job, loaded, settings, progress)
-
-    yield from overlapped(jobs, load_claimed, work, _is_small)
+def _load(settings: BatchSettings, claims: ResultClaims, job: Job) -> Loading:
+    """Read a picture, unless its result is claimed by another process."""
+    return attempt(_claim, job, claims) or attempt(load, job, settings)
 
 
 def _run_on_cluster(jobs: list[Job], settings: BatchSettings, claims: ResultClaims) -> Iterator[tuple[Job, Outcome]]:
@@ -58,7 +55,7 @@ def _run_on_cluster(jobs: list[Job], settings: BatchSettings, claims: ResultClai
     if cluster is None or not jobs:
         return
     for job in jobs:
-        outcome = attempt(job, lambda job=job: _claim(job, claims))
+        outcome = attempt(_claim, job, claims)
         if outcome is None:
             free.append(job)
         else:
@@ -153,3 +150,37 @@ def _absolute(job: Job) -> Job:
 
 def _resolved(path: Path) -> Path:
     return Path.cwd() / path
+
+
+def upscale_file(
+    source: Path | bytes, output: str, settings: BatchSettings, *, overwrite: bool, progress: Progress | None
+) -> Path:
+    """Enlarge a file, or the content of one, into `output`: a file, a folder or a template, as for the command."""
+    origin = Source(None, Path("picture")) if isinstance(source, bytes) else Source(source, Path(source.name))
+    data = source if isinstance(source, bytes) else None
+    naming = parse_output(output, None, settings.bits, [origin.name])
+    if naming.stdout:
+        raise SRNOError(f"output {output!r}: give a file or a folder")
+    existing: Existing = "overwrite" if overwrite else "skip"
+    plan = plan_batch([origin], data, settings.request, naming, existing)
+    if plan.skipped:
+        raise SRNOError(f"output {plan.skipped[0].output} exists; give overwrite=True to replace it")
+    check_outputs(plan.jobs, settings.bits)
+    (outcome,) = run(plan, settings, _Shares(progress))
+    if outcome.status != "written" or outcome.output is None:
+        raise SRNOError(f"{outcome.input}: {outcome.error or outcome.reason}")
+    return Path(outcome.output)
+
+
+class _Shares(NoProgress):
+    """Passes the progress of one picture on."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress = progress
+
+    def advance(self, share: float) -> None:
+        if self.progress is not None:
+            self.progress(share)
+
+    def stage(self, status: Status) -> None:
+        self.advance(status.share)

@@ -1,20 +1,22 @@
 """Progress display of a batch: bars, and lines for single pictures."""
 
+import time
 from collections import Counter
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from rich.progress import TaskID
 
-from srno.gigapixel.passes import Status as Passing
+from srno.gigapixel.passes import Status
 from srno.upscaling.jobs import BatchPlan, Job
-from srno.upscaling.large import Lines
 from srno.upscaling.outcome import Outcome
 from srno.upscaling.sizes import Size, Target
 from srno.view import View
 
 MAX_LISTED_NAMES = 5
 """Maximum number of file names in a line."""
+SECONDS_BETWEEN_LINES = 30
 
 
 class BatchView:
@@ -48,6 +50,8 @@ class BatchView:
         several = len(self.plan.jobs) + len(self.plan.skipped) > 1
         if several and (self.view.live or self.verbose or self.counts["failed"]):
             self.print(", ".join(f"{count} {status}" for status, count in self.counts.items()) or "nothing done")
+        if kind is KeyboardInterrupt:
+            raise KeyboardInterrupt(self._interrupted()) from None
 
     def begin(self, job: Job, target: Target) -> None:
         """Show a picture that has been read and whose size is known."""
@@ -67,7 +71,7 @@ class BatchView:
         if self.overall is not None and self.job is not None:
             self.view.update(self.overall, self.done + share * _pixels(self.job))
 
-    def stage(self, status: Passing) -> None:
+    def stage(self, status: Status) -> None:
         """Show the pass and the tile of a picture that is made tile by tile."""
         if self.current is not None:
             self.view.update(self.current, status.share, text=f"{self.title}, {status}")
@@ -92,7 +96,7 @@ class BatchView:
         self.done += 0 if self.job is None else _pixels(self.job)
         self.job = self.current = None
 
-    def interrupted(self) -> str:
+    def _interrupted(self) -> str:
         """Say how many pictures of several are done, and how to continue; empty for a single one."""
         if self.single:
             return ""
@@ -137,6 +141,19 @@ class BatchView:
         finished = self.counts["written"] + self.counts["failed"]
         failed = f", {self.counts['failed']} failed" if self.counts["failed"] else ""
         return f"{finished} of {len(self.plan.jobs)} pictures{failed}"
+
+
+class Lines:
+    """Turns progress into lines for a log: one at each pass, and one every half minute."""
+
+    def __init__(self, print_line: Callable[[str], None]) -> None:
+        self.print_line, self.last, self.number = print_line, 0.0, 0
+
+    def __call__(self, status: Status) -> None:
+        now = time.monotonic()
+        if status.number != self.number or now - self.last > SECONDS_BETWEEN_LINES or status.tile == status.tiles:
+            self.last, self.number = now, status.number
+            self.print_line(str(status))
 
 
 def _pixels(job: Job) -> int:

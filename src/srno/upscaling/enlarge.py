@@ -20,7 +20,7 @@ from srno.imaging.picture import Floats, Picture, from_float, to_float
 from srno.imaging.resize import matlab_bicubic_float
 from srno.machine import free_memory
 from srno.progress import Progress, part_of
-from srno.upscaling.sizes import Size, Target
+from srno.upscaling.sizes import Size, Target, rows_first
 from srno.upscaling.upscaler import Upscaler
 
 Array: TypeAlias = NDArray[Any]
@@ -79,7 +79,7 @@ def _enlarge_colour(colour: Array, target: Target, upscaler: Upscaler, dtype: An
     values = _reduced(_floats(colour), target.whole)
     if _only_reduced(target):
         return _to_samples(_cut(values, target), dtype)
-    rgb = _apply(upscaler, values, target, progress)
+    rgb = upscaler(_as_image(values), rows_first(target.whole), progress=progress)
     out = np.empty((*target.size[::-1], colour.shape[2]), dtype)
     for rows, band in _bands(rgb, target):
         out[rows] = _to_samples(band if colour.shape[2] == 3 else band.mean(axis=2, keepdims=True), dtype)
@@ -92,23 +92,29 @@ def _enlarge_alpha(alpha: Array, target: Target, upscaler: Upscaler, dtype: Any,
     if _only_reduced(target):
         return _to_samples(_cut(values, target), dtype)
     low, high = _range_around(values)
-    (height, width), (left, top) = values.shape, target.origin
-    y = ((np.arange(target.size[1]) + top + 0.5) * height / target.whole[1]).astype(np.intp)
-    x = ((np.arange(target.size[0]) + left + 0.5) * width / target.whole[0]).astype(np.intp)
+    y, x = nearest_pixels(target, values.shape)
     if upscaler.alpha == "bicubic":
-        smooth = _cut(matlab_bicubic_float(values, (target.whole[1], target.whole[0])), target)
+        smooth = _cut(matlab_bicubic_float(values, rows_first(target.whole)), target)
         return _to_samples(np.clip(smooth, low[np.ix_(y, x)], high[np.ix_(y, x)]), dtype)
+    rgb = upscaler(_as_image(values[..., None]), rows_first(target.whole), progress=progress)
     out = np.empty(target.size[::-1], dtype)
-    for rows, band in _bands(_apply(upscaler, values[..., None], target, progress), target):
+    for rows, band in _bands(rgb, target):
         near = np.ix_(y[rows], x)
         out[rows] = _to_samples(np.clip(band.mean(axis=2), low[near], high[near]), dtype)
     return out
 
 
-def _apply(upscaler: Upscaler, values: Floats, target: Target, progress: Progress | None) -> Tensor:
-    """Render values (h, w, 1|3) in [0, 1] → the whole picture (3, H, W) in [-1, 1], not clamped."""
-    image = torch.from_numpy(values).permute(2, 0, 1).expand(3, -1, -1) * 2 - 1
-    return upscaler(image, (target.whole[1], target.whole[0]), progress=progress)
+def nearest_pixels(target: Target, shape: tuple[int, int]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row and column of the pixel in (h, w) that each row and column of the output lies in."""
+    (height, width), (left, top) = shape, target.origin
+    y = ((np.arange(target.size[1]) + top + 0.5) * height / target.whole[1]).astype(np.intp)
+    x = ((np.arange(target.size[0]) + left + 0.5) * width / target.whole[0]).astype(np.intp)
+    return y, x
+
+
+def _as_image(values: Floats) -> Tensor:
+    """Values (h, w, 1|3) in [0, 1] → the operator's input (3, h, w) in [-1, 1]."""
+    return torch.from_numpy(values).permute(2, 0, 1).expand(3, -1, -1) * 2 - 1
 
 
 def _bands(rgb: Tensor, target: Target) -> Iterator[tuple[slice, Floats]]:

@@ -20,7 +20,7 @@ from srno.upscaling.enlarge import Array
 FileInput: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 ImageInput: TypeAlias = FileInput | Image.Image | Array | Tensor
 
-KNOWN = "a path, bytes, a binary file, a PIL image, a numpy array or a torch tensor"
+ACCEPTED_INPUTS = "a path, bytes, a binary file, a PIL image, a numpy array or a torch tensor"
 
 
 def is_file_input(image: object) -> TypeGuard[FileInput]:
@@ -64,7 +64,7 @@ def check_kind(image: object) -> None:
         if 0 in image.size:
             raise SRNOError(f"a PIL image of {image.width}×{image.height} pixels is not a picture")
     elif not is_file_input(image):
-        raise SRNOError(f"{type(image).__name__} is not a picture; give {KNOWN}")
+        raise SRNOError(f"{type(image).__name__} is not a picture; give {ACCEPTED_INPUTS}")
 
 
 def _check_tensor(image: Tensor) -> None:

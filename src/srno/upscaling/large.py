@@ -1,6 +1,5 @@
 """Pictures of a batch that are made tile by tile: those that do not fit into memory, and the tiled formats."""
 
-import time
 from collections.abc import Callable
 
 from srno.errors import SRNOError
@@ -14,11 +13,10 @@ from srno.imaging.read import MAX_PIXELS
 from srno.imaging.windows import inspect
 from srno.machine import free_memory, parse_memory
 from srno.upscaling.jobs import Job
-from srno.upscaling.sizes import Size, Target
+from srno.upscaling.sizes import Target, rows_first
 from srno.upscaling.upscaler import Upscaler
 
-ADVICE = "choose TIFF, OME-Zarr (.zarr) or Deep Zoom (.dzi), which are written tile by tile"
-SECONDS_BETWEEN_LINES = 30
+TILED_FORMATS_ADVICE = "choose TIFF, OME-Zarr (.zarr) or Deep Zoom (.dzi), which are written tile by tile"
 
 
 def is_large(job: Job, upscaler: Upscaler, settings: LargeSettings) -> bool:
@@ -28,11 +26,11 @@ def is_large(job: Job, upscaler: Upscaler, settings: LargeSettings) -> bool:
     asked = settings.pyramid or settings.compression is not None
     if asked and job.format not in LARGE_FORMATS:
         flag = "--pyramid" if settings.pyramid else "--compression"
-        raise SRNOError(f"{flag}: {job.format} is not written tile by tile; {ADVICE}")
+        raise SRNOError(f"{flag}: {job.format} is not written tile by tile; {TILED_FORMATS_ADVICE}")
     if asked or job.format in LARGE_CAPABILITIES:
         return True
     width, height = job.target.source
-    needed = in_memory_bytes(upscaler.operator, (height, width), _rows_first(job.target.whole), 4, 8)
+    needed = in_memory_bytes(upscaler.operator, (height, width), rows_first(job.target.whole), 4, 8)
     limit = free_memory()
     given = limit if upscaler.memory is None else parse_memory(upscaler.memory)
     if job.format in LARGE_FORMATS and given > resident_bytes():  # less cannot be meant for the whole process
@@ -41,11 +39,11 @@ def is_large(job: Job, upscaler: Upscaler, settings: LargeSettings) -> bool:
         return needed > limit or width * height > MAX_PIXELS
     if width * height > MAX_PIXELS:
         limit_of_formats = f"more than {MAX_PIXELS / 1e6:.0f} megapixels are not read at once"
-        raise SRNOError(f"a picture of {width}×{height} pixels: {limit_of_formats}; {ADVICE}")
+        raise SRNOError(f"a picture of {width}×{height} pixels: {limit_of_formats}; {TILED_FORMATS_ADVICE}")
     if needed > limit:
         size = f"{job.target.size[0]}×{job.target.size[1]}"
         gigabytes = f"{needed / 1e9:.1f} GB of memory, and {limit / 1e9:.1f} GB are free"
-        raise SRNOError(f"an output of {size} pixels takes {gigabytes}; {ADVICE}")
+        raise SRNOError(f"an output of {size} pixels takes {gigabytes}; {TILED_FORMATS_ADVICE}")
     return False
 
 
@@ -84,9 +82,9 @@ def enlarge_large(
         source=job.source.path,
         output=job.output,
         format=job.format,
-        whole=_rows_first(target.whole),
-        origin=_rows_first(target.origin),
-        size=_rows_first(target.size),
+        whole=rows_first(target.whole),
+        origin=rows_first(target.origin),
+        size=rows_first(target.size),
         bits=bits,
         quality=quality,
         metadata=metadata,
@@ -96,20 +94,3 @@ def enlarge_large(
     )
     suited = upscaler.for_picture(like.compression)
     return target, like.compression, make_large(request, suited.operator, report, print_line)
-
-
-def _rows_first(size: Size) -> tuple[int, int]:
-    return size[1], size[0]
-
-
-class Lines:
-    """Turns progress into lines for a log: one at each pass, and one every half minute."""
-
-    def __init__(self, print_line: Callable[[str], None]) -> None:
-        self.print_line, self.last, self.number = print_line, 0.0, 0
-
-    def __call__(self, status: Status) -> None:
-        now = time.monotonic()
-        if status.number != self.number or now - self.last > SECONDS_BETWEEN_LINES or status.tile == status.tiles:
-            self.last, self.number = now, status.number
-            self.print_line(str(status))

@@ -7,8 +7,15 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from srno.errors import SRNOError
-from srno.imaging.formats import CAPABILITIES, LARGE_CAPABILITIES, READ_SUFFIXES, Capability, Format, check_codec
-from srno.imaging.zarr_source import is_zarr
+from srno.imaging.formats import (
+    CAPABILITIES,
+    LARGE_CAPABILITIES,
+    READ_SUFFIXES,
+    Capability,
+    Format,
+    check_codec,
+    is_zarr,
+)
 from srno.upscaling.sizes import Target
 from srno.upscaling.sources import Source
 
@@ -26,8 +33,8 @@ TEMPLATE_FIELDS = {"stem": r".+", "scale": r"[\d.]+(?:x[\d.]+)?", "width": r"\d+
 Frames: TypeAlias = Literal["all", "first"]
 """Frames of animations and pages to enlarge."""
 
-_WRITTEN: dict[Format, Capability] = {**CAPABILITIES, **LARGE_CAPABILITIES}
-_BY_SUFFIX: dict[str, Format] = {suffix: name for name, known in _WRITTEN.items() for suffix in known.suffixes}
+_WRITTEN_FORMATS: dict[Format, Capability] = {**CAPABILITIES, **LARGE_CAPABILITIES}
+_BY_SUFFIX: dict[str, Format] = {suffix: name for name, known in _WRITTEN_FORMATS.items() for suffix in known.suffixes}
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Naming:
         if fixed is not None:
             return fixed
         kept = KEPT_ANIMATIONS if frames > 1 and self.frames == "all" else KEPT_FORMATS
-        return kind if kind in kept and (self.bits or 8) in _WRITTEN[kind].bits else "PNG"
+        return kind if kind in kept and (self.bits or 8) in _WRITTEN_FORMATS[kind].bits else "PNG"
 
     def output(self, source: Source, kind: Format, target: Target, frames: int = 1) -> Path | None:
         """The file for the result of one source of format `kind` with so many frames; None is standard output."""
@@ -106,11 +113,11 @@ def parse_output(text: str | None, format_name: str | None, bits: int | None, in
 
 def parse_format(name: str) -> Format:
     """png, jpg, tiff … → PNG, JPEG, TIFF …"""
-    for known, capability in _WRITTEN.items():
+    for known, capability in _WRITTEN_FORMATS.items():
         if name.lower() == known.lower() or f".{name.lower().lstrip('.')}" in capability.suffixes:
             check_codec(known)
             return known
-    raise SRNOError(f"--format {name!r}: choose {', '.join(known.lower() for known in _WRITTEN)}")
+    raise SRNOError(f"--format {name!r}: choose {', '.join(known.lower() for known in _WRITTEN_FORMATS)}")
 
 
 def _template(text: str, kind: Format | None, bits: int | None) -> Naming:
@@ -143,5 +150,5 @@ def _check_suffix(text: str, suffix: str, kind: Format | None) -> None:
 def _extension(source: Source, kind: Format, written: Format) -> str:
     """The source's suffix if the format is kept, so that Photo.JPEG stays .JPEG; otherwise the format's."""
     own = source.relative.suffix
-    suffixes = _WRITTEN[written].suffixes
+    suffixes = _WRITTEN_FORMATS[written].suffixes
     return (own if written == kind and own.lower() in suffixes else suffixes[0]).removeprefix(".")

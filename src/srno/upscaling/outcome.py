@@ -1,13 +1,12 @@
-"""What became of one picture of a batch."""
+"""What a batch reports: progress, and the outcome of each picture."""
 
 import sys
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol
 
+from srno.gigapixel.passes import Status
 from srno.upscaling.jobs import Job
-from srno.upscaling.sizes import Size
-
-Status: TypeAlias = Literal["written", "skipped", "failed"]
+from srno.upscaling.sizes import Size, Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +15,7 @@ class Outcome:
 
     input: str
     output: str | None
-    status: Status
+    status: Literal["written", "skipped", "failed"]
     reason: str | None = None
     """Why a picture is skipped."""
     error: str | None = None
@@ -43,6 +42,26 @@ class Outcome:
     def to_dict(self) -> dict[str, Any]:
         """The fields that are set, for JSON."""
         return {name: value for name, value in vars(self).items() if value is not None}
+
+
+class BatchProgress(Protocol):
+    """Receives the progress of a batch."""
+
+    def begin(self, job: Job, target: Target) -> None: ...
+    def advance(self, share: float) -> None: ...
+    def stage(self, status: Status) -> None: ...
+    def print(self, text: str) -> None: ...
+    def end(self, job: Job, outcome: Outcome) -> None: ...
+
+
+class NoProgress:
+    """Shows nothing."""
+
+    def begin(self, job: Job, target: Target) -> None: ...
+    def advance(self, share: float) -> None: ...
+    def stage(self, status: Status) -> None: ...
+    def print(self, text: str) -> None: ...
+    def end(self, job: Job, outcome: Outcome) -> None: ...
 
 
 def skipped(job: Job, reason: str) -> Outcome:

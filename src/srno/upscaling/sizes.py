@@ -106,6 +106,11 @@ def make_request(
     return Request(factors=_factors(DEFAULT_SCALE if scale is None else scale))
 
 
+def rows_first(size: Size) -> tuple[int, int]:
+    """(width, height), as people give sizes → (height, width), as tensors have them; also (left, top) → (top, left)."""
+    return size[1], size[0]
+
+
 def _factors(scale: float | str | tuple[float, float]) -> tuple[Fraction, Fraction]:
     if isinstance(scale, str):
         match = re.fullmatch(rf"{_FACTOR}(?:[xX×]{_FACTOR}?)?", scale.strip())

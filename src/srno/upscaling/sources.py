@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from srno.errors import SRNOError
-from srno.imaging.formats import EXTRAS, READ_SUFFIXES
-from srno.imaging.zarr_source import is_zarr
+from srno.imaging.formats import EXTRAS, READ_SUFFIXES, is_zarr
 
 STDIN = "-"
 MAX_LISTED_SUFFIXES = 6

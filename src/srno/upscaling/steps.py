@@ -3,30 +3,29 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, TypeVarTuple
 
 from srno.errors import SRNOError
 from srno.gigapixel.cluster import ClusterError
-from srno.gigapixel.passes import Status as Passing
 from srno.gigapixel.prepare import LargeSettings
 from srno.imaging.formats import CAPABILITIES, Format, capability_of, check_limits
 from srno.imaging.frames import FrameSequence, open_frames, write_frames
-from srno.imaging.picture import Picture
+from srno.imaging.picture import Compression, Picture
 from srno.imaging.read import read
-from srno.imaging.write import NewFile, Written, opened, write
-from srno.imaging.write import Target as WriteTarget
+from srno.imaging.write import NewFile, WriteTarget, Written, opened, write
 from srno.upscaling.animation import enlarge_frames, total_pixels
 from srno.upscaling.enlarge import enlarge_picture, uses_operator
 from srno.upscaling.jobs import Job
 from srno.upscaling.large import enlarge_large, is_large
 from srno.upscaling.naming import Frames
-from srno.upscaling.outcome import Outcome, failed, peak_mb
-from srno.upscaling.sizes import Request, Target
+from srno.upscaling.outcome import BatchProgress, NoProgress, Outcome, failed, peak_mb
+from srno.upscaling.sizes import Request, Target, rows_first
 from srno.upscaling.upscaler import Upscaler
 
 Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,20 +44,10 @@ class BatchSettings:
     """How pictures are made that do not fit into memory, and tiled formats."""
 
 
-class BatchProgress(Protocol):
-    """Receives the progress of a batch."""
-
-    def begin(self, job: Job, target: Target) -> None: ...
-    def advance(self, share: float) -> None: ...
-    def stage(self, status: Passing) -> None: ...
-    def print(self, text: str) -> None: ...
-    def end(self, job: Job, outcome: Outcome) -> None: ...
-
-
-def attempt(job: Job, step: Callable[[], Result]) -> Result | Outcome:
-    """The result of a step, or the outcome of a job that fails: it must not stop the others."""
+def attempt(step: Callable[[Job, *Arguments], Result], job: Job, *arguments: *Arguments) -> Result | Outcome:
+    """The result of a step of a job, or the outcome if the job fails: it must not stop the others."""
     try:
-        return step()
+        return step(job, *arguments)
     except (BrokenPipeError, ClusterError):  # standard output is closed, or no worker is left
         raise
     except SRNOError as error:
@@ -95,33 +84,22 @@ Loading: TypeAlias = Loaded | TileByTile | Outcome
 """What loading a job gives: an outcome if there is nothing left to do."""
 
 
-class NoProgress:
-    """Shows nothing."""
-
-    def begin(self, job: Job, target: Target) -> None: ...
-    def advance(self, share: float) -> None: ...
-    def stage(self, status: Passing) -> None: ...
-    def print(self, text: str) -> None: ...
-    def end(self, job: Job, outcome: Outcome) -> None: ...
-
-
 def process(settings: BatchSettings, job: Job) -> Outcome:
     """All steps of one picture, without a display: what a worker of a cluster does."""
-    loaded: Loading = attempt(job, lambda: load(job, settings))
-    return compute(job, loaded, settings, NoProgress())()
+    return compute(settings, NoProgress(), job, attempt(load, job, settings))()
 
 
-def compute(job: Job, loaded: Loading, settings: BatchSettings, progress: BatchProgress) -> Callable[[], Outcome]:
+def compute(settings: BatchSettings, progress: BatchProgress, job: Job, loaded: Loading) -> Callable[[], Outcome]:
     """Enlarge a picture that is loaded; return the function that finishes it."""
     if isinstance(loaded, Outcome):
         return lambda: loaded
     if isinstance(loaded, TileByTile):
-        outcome = attempt(job, lambda: make_in_tiles(job, settings, progress))
+        outcome = attempt(make_in_tiles, job, settings, progress)
         return lambda: outcome
-    enlarged = attempt(job, lambda: enlarge(job, loaded, settings, progress))
+    enlarged = attempt(enlarge, job, loaded, settings, progress)
     if isinstance(enlarged, Outcome):
         return lambda: enlarged
-    return lambda: attempt(job, lambda: finish(job, loaded, enlarged, settings))
+    return lambda: attempt(finish, job, loaded, enlarged, settings)
 
 
 def load(job: Job, settings: BatchSettings) -> Loaded | TileByTile:
@@ -130,7 +108,7 @@ def load(job: Job, settings: BatchSettings) -> Loaded | TileByTile:
     if is_large(job, settings.upscaler, settings.large):
         return TileByTile()
     sequence = _open_sequence(job, settings)
-    picture = read(_content(job), name=job.source.name) if sequence is None else sequence.first
+    picture = read(job.content, name=job.source.name) if sequence is None else sequence.first
     target = settings.request.target(picture.size)  # raises if the size is the reason for a missing format
     if job.format is None:
         raise SRNOError("its header is inconsistent")
@@ -159,34 +137,23 @@ def finish(job: Job, loaded: Loaded, enlarged: Enlarged, settings: BatchSettings
             written, _output(job), format=loaded.format, quality=settings.quality, metadata=settings.metadata
         )
         written = Written((*picture.notes, *written.notes))
-    upscaler, used = settings.upscaler, uses_operator(target)
-    return Outcome(
-        input=job.source.name,
-        output=str(job.output or "-"),
-        status="written",
-        input_size=picture.size,
-        output_size=target.size,
-        scale=target.scale,
+    outcome = _written(job, settings, target, picture.compression, uses_operator(target))
+    return replace(
+        outcome,
         frames=None if loaded.sequence is None else loaded.sequence.count,
-        model=upscaler.name,
-        precision=upscaler.product_precision if used else None,
-        integral=upscaler.integral_of((target.whole[1], target.whole[0])) if used else None,
-        clean=upscaler.for_picture(picture.compression).strength if used else None,
-        compression=None if picture.compression is None else str(picture.compression),
         seconds=round(loaded.seconds + enlarged.seconds + time.perf_counter() - start, 3),
-        peak_mb=peak_mb(),
         notes=(*_notes(job, settings, target, picture, loaded.sequence), *written.notes),
     )
 
 
 def make_in_tiles(job: Job, settings: BatchSettings, progress: BatchProgress) -> Outcome:
     """Make a picture tile by tile, from file to file."""
-    start, upscaler = time.perf_counter(), settings.upscaler
+    start = time.perf_counter()
     if job.target is not None:
         progress.begin(job, job.target)
     target, compression, notes = enlarge_large(
         job,
-        upscaler,
+        settings.upscaler,
         settings.large,
         bits=settings.bits,
         quality=settings.quality,
@@ -195,21 +162,26 @@ def make_in_tiles(job: Job, settings: BatchSettings, progress: BatchProgress) ->
         print_line=progress.print,
     )
     first = (f"the first of {job.frames} frames or pages; the others are left out",) if job.frames > 1 else ()
+    outcome = _written(job, settings, target, compression, used=True)
+    return replace(outcome, seconds=round(time.perf_counter() - start, 3), notes=(*first, *notes))
+
+
+def _written(job: Job, settings: BatchSettings, target: Target, compression: Compression | None, used: bool) -> Outcome:
+    """The outcome of a job whose result is written; `used` is whether the operator was evaluated."""
+    upscaler = settings.upscaler
     return Outcome(
         input=job.source.name,
-        output=str(job.output),
+        output=str(job.output or "-"),
         status="written",
         input_size=target.source,
         output_size=target.size,
         scale=target.scale,
         model=upscaler.name,
-        precision=upscaler.product_precision,
-        integral=upscaler.integral_of((target.whole[1], target.whole[0])),
-        clean=upscaler.for_picture(compression).strength,
+        precision=upscaler.product_precision if used else None,
+        integral=upscaler.integral_of(rows_first(target.whole)) if used else None,
+        clean=upscaler.for_picture(compression).strength if used else None,
         compression=None if compression is None else str(compression),
-        seconds=round(time.perf_counter() - start, 3),
         peak_mb=peak_mb(),
-        notes=(*first, *notes),
     )
 
 
@@ -217,7 +189,7 @@ def _open_sequence(job: Job, settings: BatchSettings) -> FrameSequence | None:
     """Open all frames or pages of a source, if they are wanted and the format of the result holds them."""
     if job.frames < 2 or settings.frames == "first" or job.format is None:
         return None
-    sequence = open_frames(_content(job), name=job.source.name)
+    sequence = open_frames(job.content, name=job.source.name)
     return sequence if sequence is not None and capability_of(job.format).sequence == sequence.kind else None
 
 
@@ -248,14 +220,9 @@ def _stays_the_same(
 
 
 def _copy(job: Job) -> Written:
-    source = _content(job)
     with opened(_output(job)) as stream:
-        stream.write(source.read_bytes() if isinstance(source, Path) else source)
+        stream.write(job.content.read_bytes() if isinstance(job.content, Path) else job.content)
     return Written(())
-
-
-def _content(job: Job) -> Path | bytes:
-    return job.source.path or job.data or b""
 
 
 def _output(job: Job) -> WriteTarget:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from srno.errors import SRNOError
 from srno.machine import parse_memory
-from srno.upscaling.cleaning import choose_strength
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,13 +81,13 @@ class Upscaler:
         progress: "Progress | None" = None,
     ) -> "Tensor":
         """Enlarge (3, h, w) in [-1, 1] to `size` = (height, width): (3, height, width), not clamped."""
-        from srno.field.ensemble import render_ensemble, render_once
+        from srno.field.ensemble import render_picture
 
-        render = render_ensemble if self.ensemble else render_once
-        return render(
+        return render_picture(
             self.operator,
             image,
             size,
+            ensemble=self.ensemble,
             integral=self.points,
             memory=self.memory,
             cell_clip=cell_clip,
@@ -123,6 +122,8 @@ class Upscaler:
         """The settings for one picture: `clean="auto"` becomes the strength that suits its compression."""
         if self.clean != "auto" or compression is None or not self._can_clean:
             return self
+        from srno.checkpoints.catalogue import choose_strength
+
         strength = choose_strength(compression)
         if strength == 0:
             return self

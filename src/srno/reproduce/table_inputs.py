@@ -1,9 +1,12 @@
-"""Which checkpoint fills which row of the paper, and the commands that train the missing ones."""
+"""What the paper's tables are filled from: checkpoints by row, picture sets by name, and commands that train the rest.
+
+DIV2K comes as DIV2K_train_HR beside DIV2K_valid_HR. Only the validation pictures, 0801 to 0900, are ever scored.
+"""
 
 import json
 import re
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +15,26 @@ from srno.checkpoints.catalogue import read_checkpoint, shipped_models
 from srno.checkpoints.native import read_metadata
 from srno.config import ModelConfig, preset
 from srno.errors import SRNOError
-from srno.evaluation.datasets import PictureSet
+from srno.evaluation.datasets import PictureSet, SetPicture, find_sets
+from srno.evaluation.evaluate import Report
+from srno.evaluation.protocols import Protocol, Scale
+from srno.reproduce.costs import BenchTimes
 from srno.reproduce.published import SEQUENTIAL_SUFFIX, Published
 from srno.training.stages import parse_stages
+from srno.upscaling.upscaler import Upscaler
+
+Watch = Callable[[str], AbstractContextManager[Report]]
+"""Opens a progress display with a title."""
 
 CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt")
 TRAINING_DATA = "DATA/DIV2K/DIV2K_train_HR"
 """Folder that the printed commands train on: without DIV2K's validation pictures."""
 OWN_RECIPES = frozenset({"liif", "lte", "metasr"})
 """Systems that were published with a recipe of their own, named like them."""
+
+LAST_TRAINING_PICTURE = 800
+"""DIV2K numbers its training pictures from 0001 to 0800."""
+DIV2K_FOLDERS = "DIV2K_*_HR"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,3 +155,79 @@ def training_command(name: str, flags: str = "", suffix: str = "") -> str:
         recipe, flags = "liif", f" --r-min {config.only_scale} --r-max {config.only_scale}{flags}"
     out = f"CHECKPOINTS/{name.replace('/', '-')}{suffix}"
     return f"srno train --preset {name} --recipe {recipe}{flags} --data {TRAINING_DATA} --out {out}"
+
+
+@dataclass(frozen=True)
+class TableSets:
+    """Sets to score."""
+
+    sets: tuple[PictureSet, ...]
+    left_out: tuple[str, ...] = ()
+    """what was not taken, and why"""
+
+    def find(self, name: str) -> PictureSet | None:
+        """The set with this name in the paper."""
+        wanted = name.casefold()
+        return next((each for each in self.sets if each.name.casefold() == wanted), None)
+
+
+def find_table_sets(folders: Sequence[Path]) -> TableSets:
+    """Find the sets in the folders; those of DIV2K become one set of its validation pictures, named DIV2K."""
+    found = [each for folder in folders for each in _sets_in(folder)]
+    div2k = [each for each in found if each.name.casefold().startswith("div2k")]
+    others = [each for each in found if each not in div2k]
+    pictures: dict[str, SetPicture] = {}
+    for each in sorted(div2k, key=lambda one: "valid" not in one.name.casefold()):
+        for picture in each.pictures:
+            if not _is_training(each, picture):
+                pictures.setdefault(picture.path.stem, _with_ready_files(picture))
+    training = [each for each in div2k if any(_is_training(each, picture) for picture in each.pictures)]
+    left_out = [f"{each.name}: DIV2K's training pictures are not scored" for each in training]
+    if pictures:
+        others.insert(0, PictureSet("DIV2K", tuple(pictures.values())))
+    return TableSets(tuple(others), tuple(left_out))
+
+
+def _sets_in(folder: Path) -> list[PictureSet]:
+    """The sets of a folder as every command finds them, and DIV2K's one level deeper."""
+    deeper = [path for path in sorted(folder.glob(f"*/{DIV2K_FOLDERS}")) if path.is_dir()]
+    try:
+        found = list(find_sets(folder))
+    except SRNOError:
+        if not deeper:
+            raise
+        found = []
+    return found + [each for path in deeper for each in find_sets(path)]
+
+
+def _is_training(pictures: PictureSet, picture: SetPicture) -> bool:
+    number = re.fullmatch(r"(\d{4})(?:x\d)?", picture.path.stem)
+    if number:
+        return int(number[1]) <= LAST_TRAINING_PICTURE
+    return "train" in pictures.name.casefold()
+
+
+def _with_ready_files(picture: SetPicture) -> SetPicture:
+    """The picture with DIV2K's own low-resolution files, DIV2K_valid_LR_bicubic/X2/0801x2.png …"""
+    folder = picture.path.parent
+    ready = folder.with_name(folder.name.replace("_HR", "_LR_bicubic"))
+    if picture.ready_folder is not None or ready == folder or not ready.is_dir():
+        return picture
+    return replace(picture, ready_folder=ready)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableInputs:
+    """Everything that tables are filled from."""
+
+    published: Published
+    found: Sequence[FoundCheckpoint]
+    sets: TableSets
+    upscaler: Upscaler
+    watch: Watch
+    protocol: Callable[[str], Protocol]
+    """the protocol to use, from the name of the table's own"""
+    scales: tuple[Scale, ...] | None = None
+    """the table's own unless given"""
+    cache: Path | None = None
+    times: BenchTimes | None = None

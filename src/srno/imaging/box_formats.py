@@ -1,21 +1,114 @@
-"""JPEG XL by pillow-jxl-plugin. The size is read here: the plugin decodes a file as soon as it is opened."""
+"""JPEG 2000 and JPEG XL, made of boxes: a size, a name of four letters, and the content.
 
-from dataclasses import dataclass
+JPEG 2000 is read by Pillow: 8 bits, or 16 bits of gray. JPEG XL is read and written by pillow-jxl-plugin, which
+decodes a file as soon as it is opened; its size is therefore read here.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import Any, BinaryIO
 
 import numpy as np
+from PIL.Jpeg2KImagePlugin import Jpeg2KImageFile
 
 from srno.errors import SRNOError
-from srno.imaging.boxes import find_box, iterate_boxes
-from srno.imaging.formats import codec
+from srno.imaging.formats import check_claimed_size, codec
 from srno.imaging.icc import collapse_gray, is_srgb, match_profile
 from srno.imaging.metadata import Blocks, described
-from srno.imaging.picture import Picture, Samples
+from srno.imaging.picture import Picture, Samples, scale_to_16_bits
+from srno.imaging.pillow import from_pillow
 
-_CODESTREAM = b"\xff\x0a"
-_RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))
+_JXL_CODESTREAM = b"\xff\x0a"
+_JXL_RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))
 """Width to height, by the code in the header less one."""
-_SIZE_BITS = (9, 13, 18, 30)
+_JXL_SIZE_BITS = (9, 13, 18, 30)
+
+_JP2_SIZE_MARKER = b"\xff\x4f\xff\x51"
+_XMP_ID = bytes.fromhex("be7acfcb97a942e89c71999491e3afac")
+_EXIF_ID = b"JpgTiffExif->JP2"
+_ICC_METHODS = (2, 3)
+
+
+def iterate_boxes(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[tuple[bytes, int, int]]:
+    """Yield name, and start and end of the content, of each box in data[start:stop]; a damaged box ends the list."""
+    stop = len(data) if stop is None else min(stop, len(data))
+    at = start
+    while at + 8 <= stop:
+        size, name = struct.unpack_from(">I4s", data, at)
+        header = 8
+        if size == 1 and at + 16 <= stop:
+            size, header = struct.unpack_from(">Q", data, at + 8)[0], 16
+        end = stop if size == 0 else at + size
+        if end < at + header:
+            return
+        yield name, at + header, min(end, stop)
+        at = end
+
+
+def find_box(data: bytes, *path: bytes, start: int = 0, stop: int | None = None) -> bytes | None:
+    """Return the content of the first box at a path of names, each inside the one before."""
+    for name, first, last in iterate_boxes(data, start, stop):
+        if name == path[0]:
+            return data[first:last] if len(path) == 1 else find_box(data, *path[1:], start=first, stop=last)
+    return None
+
+
+@dataclass(frozen=True)
+class Jp2Header:
+    """Size, number of components, and the most bits that one of them has."""
+
+    size: tuple[int, int]
+    components: int
+    bits: int
+
+
+def read_jp2_header(data: bytes) -> Jp2Header:
+    """Read the header of the codestream; raise ValueError if it is damaged."""
+    at = data.find(_JP2_SIZE_MARKER)
+    if at < 0:
+        raise ValueError("no codestream")
+    right, bottom, left, top = struct.unpack_from(">4I", data, at + 8)
+    components = struct.unpack_from(">H", data, at + 40)[0]
+    depths = struct.unpack_from(">" + "Bxx" * components, data, at + 42)
+    if any(depth & 0x80 for depth in depths):
+        raise SRNOError("signed samples are not supported; convert them to 8 or 16 bits first")
+    return Jp2Header((right - left, bottom - top), components, max((depth + 1 for depth in depths), default=0))
+
+
+def decode_jp2(data: bytes, max_pixels: int) -> Picture:
+    """Decode a file; a picture whose header claims more than `max_pixels` is refused before."""
+    header = read_jp2_header(data)
+    check_claimed_size(*header.size, max_pixels)
+    if header.bits > 16 or (header.bits > 8 and header.components > 1):
+        # Pillow would reduce them to 8 bits, and turn white into black.
+        raise SRNOError(f"{header.bits} bits per channel in JPEG 2000 are not supported; convert it to TIFF first")
+    with Jpeg2KImageFile(BytesIO(data)) as image:
+        check_claimed_size(*image.size, max_pixels)
+        picture = replace(from_pillow(image), format="JP2", comments=())
+    if header.bits > 8:
+        shift = np.uint16(16 - header.bits)  # Pillow shifts the levels left to 16 bits
+        picture = replace(picture, colour=scale_to_16_bits(picture.colour >> shift, header.bits))
+    colour, icc = match_profile(picture.colour, picture.icc or _profile(data))
+    return described(replace(picture, colour=colour, icc=icc), Blocks(exif=_uuid(data, _EXIF_ID), xmp=_xmp(data)))
+
+
+def _profile(data: bytes) -> bytes | None:
+    """Return the profile of the colour box: a method, two numbers, and then the profile."""
+    box = find_box(data, b"jp2h", b"colr")
+    return box[3:] if box and box[0] in _ICC_METHODS else None
+
+
+def _xmp(data: bytes) -> bytes | None:
+    return _uuid(data, _XMP_ID) or find_box(data, b"xml ")
+
+
+def _uuid(data: bytes, wanted: bytes) -> bytes | None:
+    for name, first, last in iterate_boxes(data):
+        if name == b"uuid" and data[first : first + 16] == wanted:
+            return data[first + 16 : last]
+    return None
 
 
 class _Bits:
@@ -107,12 +200,12 @@ def _samples(content: bytes, info: Any) -> Samples:
 
 def _codestream(data: bytes) -> bytes:
     """Return the start of the codestream, which may be inside a box."""
-    if data.startswith(_CODESTREAM):
+    if data.startswith(_JXL_CODESTREAM):
         return data[:64]
     whole = find_box(data, b"jxlc")
     if whole is None:  # in parts, each after its number
         whole = next((data[first + 4 : last] for name, first, last in iterate_boxes(data) if name == b"jxlp"), b"")
-    if not whole.startswith(_CODESTREAM):
+    if not whole.startswith(_JXL_CODESTREAM):
         raise ValueError("no codestream")
     return whole[:64]
 
@@ -123,7 +216,7 @@ def _size(bits: _Bits) -> tuple[int, int]:
     ratio = bits.take(3)
     if ratio == 0:
         return _side(bits, small), height
-    return height * _RATIOS[ratio - 1][0] // _RATIOS[ratio - 1][1], height
+    return height * _JXL_RATIOS[ratio - 1][0] // _JXL_RATIOS[ratio - 1][1], height
 
 
 def _depth(bits: _Bits) -> int:
@@ -132,4 +225,4 @@ def _depth(bits: _Bits) -> int:
 
 
 def _side(bits: _Bits, small: int) -> int:
-    return 8 * (bits.take(5) + 1) if small else 1 + bits.take(_SIZE_BITS[bits.take(2)])
+    return 8 * (bits.take(5) + 1) if small else 1 + bits.take(_JXL_SIZE_BITS[bits.take(2)])

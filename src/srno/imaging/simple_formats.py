@@ -1,17 +1,31 @@
-"""PBM, PGM and PPM: a text header, then samples as text or bytes; 1 bit, or any depth up to 16 bits."""
+"""PNM and ICO.
 
+PBM, PGM and PPM are a text header and samples as text or bytes, of 1 to 16 bits. ICO holds several sizes of one icon,
+each as PNG or as a bitmap; the largest is read, and one is written.
+"""
+
+import math
 import re
-from dataclasses import dataclass
+import struct
+from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL.IcoImagePlugin import IcoImageFile
 
 from srno.errors import SRNOError
+from srno.imaging.formats import check_claimed_size, sniff
+from srno.imaging.icc import collapse_gray
 from srno.imaging.picture import Picture
+from srno.imaging.pillow import from_pillow, to_pillow
+from srno.imaging.vips import decode_vips
 
-_TOKEN = re.compile(rb"(?:\s|#[^\r\n]*[\r\n]?)*([^\s#]+)")
-_BITMAPS, _TEXTS = (1, 4), (1, 2, 3)
+_PNM_TOKEN = re.compile(rb"(?:\s|#[^\r\n]*[\r\n]?)*([^\s#]+)")
+_BITMAP_KINDS, _TEXT_KINDS = (1, 4), (1, 2, 3)
+
+_ICON_LIST, _ICON_ENTRY = struct.Struct("<HHH"), struct.Struct("<BBBBHHII")
 
 
 @dataclass(frozen=True)
@@ -33,9 +47,9 @@ def read_pnm_header(data: bytes) -> PnmHeader:
     """Read the header; raise ValueError if it is damaged."""
     at = 2
     numbers: list[int] = []
-    count = 2 if data[1] - 48 in _BITMAPS else 3
+    count = 2 if data[1] - 48 in _BITMAP_KINDS else 3
     while len(numbers) < count:
-        found = _TOKEN.match(data, at)
+        found = _PNM_TOKEN.match(data, at)
         if found is None or not found[1].isdigit() or len(found[1]) > 10:
             raise ValueError("the header is damaged")
         numbers.append(int(found[1]))
@@ -51,7 +65,7 @@ def decode_pnm(data: bytes, header: PnmHeader) -> Picture:
     levels = _levels(data[header.start :], header)
     if levels.max() > header.white:
         raise SRNOError(f"holds a sample of {levels.max()}, above its largest value of {header.white}")
-    if header.kind in _BITMAPS:  # 1 is black
+    if header.kind in _BITMAP_KINDS:  # 1 is black
         levels = 1 - levels
     top = 255 if header.white <= 255 else 65_535
     if header.white != top:
@@ -72,7 +86,7 @@ def write_pnm(picture: Picture, stream: BinaryIO) -> None:
 def _levels(content: bytes, header: PnmHeader) -> NDArray[Any]:
     """Return the samples in one row, as stored."""
     count = header.width * header.height * header.channels
-    if header.kind in _TEXTS:
+    if header.kind in _TEXT_KINDS:
         return _levels_in_text(content, count, bitmap=header.kind == 1)
     if header.kind == 4:  # each row is padded to whole bytes
         stride = (header.width + 7) // 8
@@ -94,3 +108,55 @@ def _array(content: bytes, count: int, kind: str) -> NDArray[Any]:
     if len(content) < size:
         raise ValueError(f"{len(content)} of {size} bytes")
     return np.frombuffer(content, kind, count)
+
+
+@dataclass(frozen=True)
+class Icon:
+    """Size in the header of an icon, its depth in the list, and its content: a PNG file or a bitmap."""
+
+    size: tuple[int, int]
+    bits: int
+    content: bytes
+
+
+def largest_icon(data: bytes) -> Icon:
+    """Return the largest icon, and of several the one with the most colours; raise ValueError if there is none."""
+    count = _ICON_LIST.unpack_from(data)[2]
+    entries = [_ICON_ENTRY.unpack_from(data, _ICON_LIST.size + _ICON_ENTRY.size * number) for number in range(count)]
+    icons = [_icon(bits, data[start : start + size]) for *_, bits, size, start in entries]
+    return max(icons, key=lambda icon: (math.prod(icon.size), icon.bits))
+
+
+def decode_ico(data: bytes, max_pixels: int) -> Picture:
+    """Decode the largest icon; its own header states its size, and the list may differ."""
+    icon = largest_icon(data)
+    check_claimed_size(*icon.size, max_pixels)
+    if sniff(icon.content) == "PNG":
+        picture = decode_vips(icon.content, "PNG", max_pixels)
+    else:
+        with IcoImageFile(BytesIO(_alone(icon))) as image:
+            picture = from_pillow(image)
+    alpha = None if picture.alpha is None or picture.alpha.min() == 255 else picture.alpha
+    return replace(picture, colour=collapse_gray(picture.colour, picture.icc), alpha=alpha, format="ICO")
+
+
+def write_ico(picture: Picture, stream: BinaryIO) -> None:
+    """Write one icon, as PNG."""
+    buffer = BytesIO()
+    to_pillow(picture).convert("RGBA").save(buffer, "ICO", sizes=[picture.size])
+    stream.write(buffer.getbuffer())
+
+
+def _icon(bits: int, content: bytes) -> Icon:
+    if sniff(content) == "PNG":
+        return Icon(struct.unpack_from(">II", content, 16), bits, content)
+    width, height = struct.unpack_from("<ii", content, 4)
+    return Icon((abs(width), abs(height) // 2), bits, content)  # the colours, and below them the transparency
+
+
+def _alone(icon: Icon) -> bytes:
+    """Return a file with this icon only; 0 stands for 256 pixels or more."""
+    width, height = (side if side < 256 else 0 for side in icon.size)
+    start = _ICON_LIST.size + _ICON_ENTRY.size
+    entry = _ICON_ENTRY.pack(width, height, 0, 0, 1, icon.bits, len(icon.content), start)
+    return _ICON_LIST.pack(0, 1, 1) + entry + icon.content
