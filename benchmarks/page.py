@@ -103,9 +103,11 @@ def serving(model: str, memory: str, threads: int | None) -> Iterator[Server]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         address = re.search(r"http://\S+", process.stderr.readline())
-        assert address, "srno serve has not started"
-        yield Server(address[0].rstrip("/"), process.pid)
-        process.terminate()
+        try:
+            assert address, "srno serve has not started"
+            yield Server(address[0].rstrip("/"), process.pid)
+        finally:
+            process.terminate()
 
 
 def photo(megapixels: float) -> bytes:

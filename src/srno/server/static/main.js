@@ -113,7 +113,8 @@ class Page {
   #showClean(clean) {
     const { picture } = this.viewer;
     $("clean").value = clean;
-    $("clean-value").textContent = clean === (picture?.clean ?? 0) ? `${clean} (auto)` : clean;
+    $("clean-value").textContent = clean;
+    $("clean-auto").hidden = clean !== (picture?.clean ?? 0);
     const reason = picture?.compression ? `${picture.compression} suits ${picture.clean}` : "the file is not compressed, or does not say so";
     $("clean-choice").title = `How strongly to remove compression artefacts: ${reason}`;
   }
