@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image, ImageSequence
+from PIL import Image, ImageFont, ImageSequence
 from serving import finished, picture, tile_pixels, upload
 
-from srno.server.clips import CLIP_FRAMES, LABEL_BAR_HEIGHT, PAIR_GAP, ClipOptions, _journey
+from srno.server.clips import CLIP_FRAMES, LABEL_BAR_HEIGHT, PAIR_GAP, ClipOptions, _journey, name_of, zoom_of
 
 SIZE = (40, 30)
 
@@ -115,3 +115,11 @@ def test_invalid_options_give_a_message(client, options, words):
     answer = client.post(f"/api/images/{opened['id']}/clips", json=fields | options)
     assert answer.status_code == 400
     assert words in answer.json()["error"]
+
+
+def test_the_font_has_every_character_of_a_label():
+    font = ImageFont.load_default(16)
+    missing = bytes(font.getmask("\uffff"))
+    labels = [name_of("bicubic"), name_of("nearest"), name_of("light@0.65"), zoom_of(80.5)]
+    assert labels == ["bicubic", "nearest neighbour", "srno · light, clean 0.65", "80.5x"]
+    assert [letter for letter in "".join(labels) if bytes(font.getmask(letter)) == missing] == []
