@@ -3,8 +3,8 @@
     python benchmarks/page.py                              # everything
     python benchmarks/page.py --megapixels 0.3 --repeats 3 --only sharp
 
-Starts `srno serve` and prints Markdown tables. Times begin when the view comes to rest: its last change of position.
-A first line says how busy the machine is, since every number depends on it.
+Starts `srno serve` for each part and prints Markdown tables. Times begin when the view comes to rest: at its last
+change of position. A first line says how busy the machine is, since every number depends on it.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +55,7 @@ WATCH = """() => {
 TIMES = """(model) => {
     const { rest, sharp } = window.seen;
     const asked = performance.getEntriesByType("resource");
-    const tiles = asked.filter(({ name }) => name.includes(`/tile?source=${model}&`));
+    const tiles = asked.filter(({ name }) => new RegExp(`/tile[?]source=${model}(&|%40)`).test(name));
     const width = document.getElementById("stage").dataset.view.split(",")[0];
     const ends = tiles.filter(({ name, responseEnd }) => name.includes(`level=${width}%2C`) && responseEnd)
         .map(({ responseEnd }) => responseEnd);
@@ -103,9 +103,11 @@ def serving(model: str, memory: str, threads: int | None) -> Iterator[Server]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         address = re.search(r"http://\S+", process.stderr.readline())
-        assert address, "srno serve has not started"
-        yield Server(address[0].rstrip("/"), process.pid)
-        process.terminate()
+        try:
+            assert address, "srno serve has not started"
+            yield Server(address[0].rstrip("/"), process.pid)
+        finally:
+            process.terminate()
 
 
 def photo(megapixels: float) -> bytes:
@@ -277,19 +279,21 @@ def main() -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     cores = len(os.sched_getaffinity(0))
     print(f"{cores} core(s), load {os.getloadavg()[0]:.1f} before the start\n", flush=True)
-    with sync_playwright() as engine, serving(given.model, given.memory, given.threads) as server:
+    parts: dict[str, Callable[[Any, Server], None]] = {
+        "sharp": lambda context, server: sharp(context, server, given.megapixels, given.repeats, given.model),
+        "cpu": lambda _, server: cpu(server, given.megapixels, given.repeats, given.model),
+        "frames": lambda context, server: frames(context, server, given.megapixels),
+        "memory": lambda context, server: memory(context, server, given.pictures, given.model),
+        "tabs": lambda context, server: tabs(context, server, given.tabs),
+    }
+    with sync_playwright() as engine:
         browser = engine.chromium.launch(executable_path=chromium, args=FLAGS)
-        context = browser.new_context(viewport=WINDOW)
-        if "sharp" in given.only:
-            sharp(context, server, given.megapixels, given.repeats, given.model)
-        if "cpu" in given.only:
-            cpu(server, given.megapixels, given.repeats, given.model)
-        if "frames" in given.only:
-            frames(context, server, given.megapixels)
-        if "memory" in given.only:
-            memory(context, server, given.pictures, given.model)
-        if "tabs" in given.only:
-            tabs(context, server, given.tabs)
+        for name in (name for name in parts if name in given.only):
+            # A server of its own, without what the part before it has left.
+            with serving(given.model, given.memory, given.threads) as server:
+                context = browser.new_context(viewport=WINDOW)
+                parts[name](context, server)
+                context.close()
         browser.close()
 
 

@@ -34,19 +34,26 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def address(models: dict[str, Path], example: Path) -> Iterator[str]:
-    """Address of a running server, for browsers."""
-    uvicorn = pytest.importorskip("uvicorn", reason="the server needs srno[serve]")
+def served(models: dict[str, Path], example: Path) -> Iterator[Studio]:
+    """What the running server works with."""
     limits = Limits(bytes=200_000, pixels=100_000)
     studio = Studio(models, examples={example.name: example}, memory=500_000_000, limits=limits, threads=2)
+    yield studio
+    studio.close()
+
+
+@pytest.fixture(scope="module")
+def address(served: Studio) -> Iterator[str]:
+    """Address of a running server, for browsers."""
+    uvicorn = pytest.importorskip("uvicorn", reason="the server needs srno[serve]")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(
-            uvicorn.Config(make_app(studio, allowed_hosts("127.0.0.1")), log_level="warning", lifespan="off")
+            uvicorn.Config(make_app(served, allowed_hosts("127.0.0.1")), log_level="warning", lifespan="off")
         )
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        studio.close()
+        served.close()
         server.should_exit = server.force_exit = True
         thread.join(20)
 

@@ -6,7 +6,8 @@ Further windows, to look at: python tests/server/screenshots.py FOLDER wide land
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def open_example(visitor: Visitor, name: str) -> None:
 
 def move_divider(visitor: Visitor, x: float) -> None:
     """Drag the divider to `x`."""
-    box = visitor.page.get_by_role("slider").bounding_box()
+    box = visitor.page.locator("#divider").bounding_box()
     assert box
     y = box["y"] + box["height"] / 2
     visitor.drag((box["x"] + box["width"] / 2, y), (x, y))
@@ -109,21 +110,30 @@ PICTURES: dict[str, tuple[dict[str, Any], Callable[[Visitor], None]]] = {
 IN_THE_DOCS = ("welcome", "divider", "lens", "inside", "phone")
 
 
-def main(folder: Path, names: list[str]) -> None:
+@contextmanager
+def serving() -> Iterator[str]:
+    """Run the server; return its address."""
     command = [sys.executable, "-m", "srno", "serve", "--no-open", "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server, sync_playwright() as engine:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr
         address = re.search(r"http://\S+", server.stderr.readline())
-        assert address
+        try:
+            assert address
+            yield address[0].rstrip("/")
+        finally:
+            server.terminate()
+
+
+def main(folder: Path, names: list[str]) -> None:
+    with serving() as address, sync_playwright() as engine:
         browser = engine.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         for name in names:
             settings, act = PICTURES[name]
-            visitor = Visitor(browser.new_context(**settings).new_page(), address[0].rstrip("/"))
+            visitor = Visitor(browser.new_context(**settings).new_page(), address)
             act(visitor)
             save_screenshot(visitor, folder, name)
             visitor.page.context.close()
         browser.close()
-        server.terminate()
 
 
 if __name__ == "__main__":

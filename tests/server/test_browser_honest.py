@@ -108,6 +108,20 @@ def test_space_shows_the_other_side_while_it_is_held(visit):
     assert np.array_equal(visitor.canvas(), after)
 
 
+@pytest.mark.parametrize(("source", "name"), [("nearest", "nearest neighbour"), ("plain", "srno · plain")])
+def test_space_computes_a_side_that_is_not_shown_yet(visit, source, name):
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    visitor.page.locator("#against").select_option(source)
+    visitor.page.locator("#stage").focus()
+    visitor.page.keyboard.down(" ")
+    visitor.until(lambda: labels(visitor)[1] == name)
+    visitor.sharp()
+    assert np.array_equal(visitor.canvas(), visitor.expected(source, SIZE))
+    visitor.page.keyboard.up(" ")
+    visitor.until(lambda: labels(visitor)[1] == "srno · rough")
+
+
 def test_keys_choose_modes_and_list_themselves(visit):
     visitor = visit()
     visitor.open(picture(*SIZE))

@@ -10,6 +10,8 @@ from browsing import SIZE, WINDOW, near
 from PIL import Image
 from serving import picture
 
+from srno.server.studio import Studio
+
 pytestmark = pytest.mark.browser
 
 
@@ -209,21 +211,52 @@ def test_two_tabs_show_their_own_pictures(visit):
         assert np.array_equal(visitor.canvas(), visitor.expected("rough", SIZE))
 
 
-def test_a_picture_that_the_server_dropped_is_uploaded_again(visit):
+def drop_everything(served: Studio) -> None:
+    """Fill the memory for a moment."""
+    with served.hold(served.memory.budget, "everything"):
+        pass
+
+
+def uploads(visitor: Any) -> int:
+    return len([url for url in visitor.requests if url.endswith("/api/images")])
+
+
+def test_a_picture_that_the_server_dropped_is_uploaded_again(visit, served):
     visitor = visit()
     visitor.open(picture(*SIZE))
     fitted = visitor.zoom
-    answers = iter([404])
-
-    def drop_once(route: Any) -> None:
-        if status := next(answers, None):
-            route.fulfill(status=status, json={"error": "gone"})
-        else:
-            route.continue_()
-
-    visitor.page.route("**/tile?source=rough*", drop_once)
+    drop_everything(served)
     visitor.wheel(-300, 450, 350)
     assert visitor.zoom > 1.5 * fitted  # the view is kept
     assert np.array_equal(visitor.canvas(), visitor.expected("rough", SIZE))
-    assert len([url for url in visitor.requests if url.endswith("/api/images")]) == 2
+    assert uploads(visitor) == 2
+    assert visitor.page.locator("#messages li").count() == 0
+    visitor.errors = [error for error in visitor.errors if "404" not in error]
+
+
+def test_a_dropped_picture_comes_from_the_browser_if_its_file_is_gone(visit, served, tmp_path):
+    visitor, path = visit(), tmp_path / "hills.png"
+    path.write_bytes(picture(*SIZE))
+    visitor.page.set_input_files("#file", path)
+    visitor.sharp()
+    visitor.until(lambda: "picture=" in visitor.page.url)  # the browser has a copy
+    path.unlink()
+    drop_everything(served)
+    visitor.wheel(-300, 450, 350)
+    assert uploads(visitor) == 2
+    assert visitor.page.locator("#messages li").count() == 0
+    visitor.errors = [error for error in visitor.errors if "404" not in error]
+
+
+def test_an_export_of_a_dropped_picture_uploads_it_first(visit, served):
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    drop_everything(served)
+    visitor.page.keyboard.press("e")
+    visitor.page.locator("#outcome").filter(has_text="About").wait_for()
+    drop_everything(served)
+    with visitor.page.expect_download() as download:
+        visitor.page.get_by_role("button", name="Export", exact=True).click()
+    assert Image.open(download.value.path()).size == (SIZE[0] * 4, SIZE[1] * 4)
+    assert uploads(visitor) == 3
     visitor.errors = [error for error in visitor.errors if "404" not in error]

@@ -72,7 +72,8 @@ def test_the_slider_begins_with_what_suits_the_file_and_cleans_live(visit):
     assert not page.is_visible("#clean-choice")
     visitor.open(jpeg(), "a.jpg")
     assert page.input_value("#clean") == f"{STRENGTH:g}"
-    assert page.text_content("#clean-value") == f"{STRENGTH:g} (auto)"
+    assert page.text_content("#clean-value") == f"{STRENGTH:g}"
+    assert page.is_visible("#clean-auto")
     assert any(f"source=light%40{STRENGTH:g}" in url for url in visitor.asked)
     page.keyboard.press("2")
     visitor.until(lambda: page.text_content("#tag-after") == f"srno · light, clean {STRENGTH:g}")
@@ -81,6 +82,7 @@ def test_the_slider_begins_with_what_suits_the_file_and_cleans_live(visit):
     visitor.until(lambda: page.text_content("#tag-after") == "srno · light, clean 0.2")
     visitor.sharp()
     assert page.text_content("#clean-value") == "0.2"
+    assert not page.is_visible("#clean-auto")
     assert not np.array_equal(visitor.canvas(), before)
     page.locator("#clean").fill("0")
     visitor.until(lambda: page.text_content("#tag-after") == "srno · light")
@@ -100,3 +102,16 @@ def test_a_strength_survives_a_reload_and_a_lossless_picture_begins_at_zero(visi
     assert page.input_value("#clean") == "0.2"
     visitor.open(picture(*SIZE))
     assert page.input_value("#clean") == "0"
+
+
+@pytest.mark.browser
+def test_every_control_is_in_the_window_at_any_width(visit):
+    visitor = visit()
+    files = [{"name": f"IMG_2024061{i}.jpg", "mimeType": "image/jpeg", "buffer": jpeg()} for i in (1, 2)]
+    visitor.page.set_input_files("#file", files)  # two pictures and a slider: the fullest bar
+    visitor.sharp()
+    widths = [(width, 700) for width in range(360, 2000, 40)] + [(width, 375) for width in range(560, 960, 40)]
+    for width, height in widths:
+        visitor.page.set_viewport_size({"width": width, "height": height})
+        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert visitor.page.evaluate("document.getElementById('title').clientWidth") >= (60 if height > 400 else 0)

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image, ImageSequence
+from PIL import Image, ImageDraw, ImageFont, ImageSequence
 from serving import finished, picture, tile_pixels, upload
 
-from srno.server.clips import CLIP_FRAMES, LABEL_BAR_HEIGHT, PAIR_GAP, ClipOptions, _journey
+from srno.server.clips import CLIP_FRAMES, LABEL_BAR_HEIGHT, PAIR_GAP, ClipOptions, _journey, name_of, zoom_of
 
 SIZE = (40, 30)
 
@@ -115,3 +115,17 @@ def test_invalid_options_give_a_message(client, options, words):
     answer = client.post(f"/api/images/{opened['id']}/clips", json=fields | options)
     assert answer.status_code == 400
     assert words in answer.json()["error"]
+
+
+def drawn(letter: str) -> bytes:
+    """The pixels of a letter in the font of the labels."""
+    image = Image.new("L", (32, 32))
+    ImageDraw.Draw(image).text((8, 4), letter, fill=255, font=ImageFont.load_default(16))
+    return image.tobytes()
+
+
+def test_the_font_has_every_character_of_a_label():
+    labels = [name_of("bicubic"), name_of("nearest"), name_of("light@0.65"), zoom_of(80.5)]
+    assert labels == ["bicubic", "nearest neighbour", "srno · light, clean 0.65", "80.5x"]
+    assert [letter for letter in "".join(labels) if drawn(letter) == drawn("\uffff")] == []
+    assert drawn("×") == drawn("\uffff")  # otherwise it could be used

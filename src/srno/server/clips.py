@@ -1,6 +1,7 @@
 """Pictures to show to others: before and after in one PNG, and a zoom into the picture as an animation."""
 
 import io
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -91,7 +92,13 @@ def clip_bytes(options: ClipOptions) -> int:
 
 def name_of(source: str) -> str:
     """A source as people read it; the page uses the same words."""
-    return {"bicubic": "bicubic", NEAREST: "nearest neighbour"}.get(source, f"srno · {source}")
+    filters = {"bicubic": "bicubic", NEAREST: "nearest neighbour"}
+    return filters.get(source, "srno · " + re.sub(r"@([\d.]+)$", r", clean \1", source))
+
+
+def zoom_of(scale: float) -> str:
+    """A zoom as text; Pillow's font has no ×."""
+    return f"{scale:.3g}x"
 
 
 def _pair(options: ClipOptions, paint: Paint, progress: Progress) -> Image.Image:
@@ -105,7 +112,7 @@ def _pair(options: ClipOptions, paint: Paint, progress: Progress) -> Image.Image
         x, y = i * step[0], i * step[1]
         sheet.paste(_flat(image), (x, y + bar))
         if options.labels:
-            _write(sheet, f"{name_of(source)}  ×{options.scale:.3g}", (x + 10, y + LABEL_BAR_HEIGHT // 2))
+            _write(sheet, f"{name_of(source)}  {zoom_of(options.scale)}", (x + 10, y + LABEL_BAR_HEIGHT // 2))
     return sheet
 
 
@@ -149,7 +156,7 @@ def _start(low: float, length: float, factor: float, limit: int) -> float:
 def _label_frame(frame: Image.Image, options: ClipOptions, scale: float) -> None:
     """Zoom at the bottom left; below ×1 both sides are bicubic, and only that is written."""
     names = [name_of(source) for source in options.sources] if scale >= 1 else ["bicubic"]
-    _write(frame, f"×{scale:.3g}", (12, frame.height - 18), shade=True)
+    _write(frame, zoom_of(scale), (12, frame.height - 18), shade=True)
     _write(frame, names[-1], (frame.width - 12, 18), anchor="rm", shade=True)
     if len(names) == 2:
         _write(frame, names[0], (12, 18), shade=True)

@@ -150,9 +150,9 @@ class Store:
 
 
 def amount(size: float) -> str:
-    """Bytes as text: 512 B, 64 kB, 3.5 MB, 1.2 GB."""
-    for unit in ("B", "kB", "MB"):
+    """Bytes as text: 512 B, 64 kB, 3.5 MB, 1.2 GB, 8.65 TB."""
+    for unit in ("B", "kB", "MB", "GB"):
         if size < 999.5:
             return f"{size:.3g} {unit}"
         size /= 1000
-    return f"{size:.3g} GB"
+    return f"{size:.3g} TB"

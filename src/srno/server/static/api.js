@@ -1,6 +1,7 @@
 // Requests to the server.
 
 const POLL_MS = 400; // between two questions about a job
+const MOST_ATTEMPTS = 3; // with a picture that the server drops again and again
 
 export class RequestError extends Error {
   constructor(message, status) {
@@ -26,6 +27,19 @@ async function ask(path, options = {}) {
     // the guard replies with plain text
   }
   throw new RequestError(message || `The server answered ${answer.status}.`, answer.status);
+}
+
+/** Ask about a picture; if the server has dropped it, upload it again. */
+async function askAbout(picture, path, options) {
+  for (let attempt = 1; ; attempt++) {
+    const { id } = picture;
+    try {
+      return await ask(`/api/images/${id}/${path}`, options);
+    } catch (error) {
+      if (error.status !== 404 || attempt === MOST_ATTEMPTS) throw error;
+      if (picture.id === id) await picture.renew(); // otherwise another request has done it
+    }
+  }
 }
 
 const asJSON = (fields, signal) => ({
@@ -59,29 +73,29 @@ export async function upload(file, signal) {
 }
 
 /** Fetch a tile; `priority` decides which of the waiting requests gets the next of the browser's few connections. */
-export async function fetchTile(id, request, signal, priority = "auto") {
-  const answer = await ask(`/api/images/${id}/tile?${new URLSearchParams(request)}`, { signal, priority });
+export async function fetchTile(picture, request, signal, priority = "auto") {
+  const answer = await askAbout(picture, `tile?${new URLSearchParams(request)}`, { signal, priority });
   return createImageBitmap(await answer.blob(), { colorSpaceConversion: "none", premultiplyAlpha: "default" });
 }
 
 /** Versions of the kernel integral: the newest one that is known, and how many there will be. */
-export async function fetchState(id, model, signal) {
-  return (await ask(`/api/images/${id}/state?${new URLSearchParams({ model })}`, { signal })).json();
+export async function fetchState(picture, model, signal) {
+  return (await askAbout(picture, `state?${new URLSearchParams({ model })}`, { signal })).json();
 }
 
 /** What a model computes on its way to a window: maps and matrices. */
-export async function fetchInside(id, request, signal) {
-  return (await ask(`/api/images/${id}/inside?${new URLSearchParams(request)}`, { signal })).json();
+export async function fetchInside(picture, request, signal) {
+  return (await askAbout(picture, `inside?${new URLSearchParams(request)}`, { signal })).json();
 }
 
 /** Size, bytes and seconds of an export. */
-export async function estimateExport(id, options, signal) {
-  return (await ask(`/api/images/${id}/exports/estimate`, asJSON(options, signal))).json();
+export async function estimateExport(picture, options, signal) {
+  return (await askAbout(picture, "exports/estimate", asJSON(options, signal))).json();
 }
 
 /** Make a file of a picture, `kind` exports or clips; the result has its address. Aborting `signal` stops the job. */
-export async function makeFile(id, kind, options, report, signal) {
-  const { job } = await (await ask(`/api/images/${id}/${kind}`, asJSON(options, signal))).json();
+export async function makeFile(picture, kind, options, report, signal) {
+  const { job } = await (await askAbout(picture, kind, asJSON(options, signal))).json();
   const stop = () => void fetch(`/api/jobs/${job}`, { method: "DELETE", keepalive: true }).catch(() => {});
   signal.addEventListener("abort", stop, { once: true });
   addEventListener("pagehide", stop);

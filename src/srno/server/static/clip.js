@@ -79,7 +79,7 @@ export class Clipper {
         const left = seconds === null ? "" : ` · about ${duration(seconds)} left`;
         $("clip-eta").textContent = waiting ? "Waiting for an export…" : `${Math.floor(share * 100)} %${left}`;
       };
-      const done = await makeFile(this.current().picture.id, "clips", this.#options(), report, this.control.signal);
+      const done = await makeFile(this.current().picture, "clips", this.#options(), report, this.control.signal);
       const link = download(done.file, done.name);
       link.textContent = done.name;
       $("clip-done").replaceChildren(link, ` – ${done.width} × ${done.height} pixels, ${amount(done.bytes)}.`);

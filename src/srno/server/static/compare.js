@@ -3,8 +3,8 @@
 const KEY_STEP = 0.02; // share of the width per key press
 
 export class Compare {
-  constructor(stage, elements, { onMode, onChange, onSplit }) {
-    Object.assign(this, { stage, elements, onMode, onChange, onSplit, labels: { before: "", after: "" } });
+  constructor(stage, elements, { onMode, onChange, onPeek, onSplit }) {
+    Object.assign(this, { stage, elements, onMode, onChange, onPeek, onSplit, labels: { before: "", after: "" } });
     const { modes, divider } = elements;
     modes.addEventListener("change", (event) => this.setMode(event.target.value));
     divider.addEventListener("pointerdown", (event) => this.#grab(event));
@@ -49,6 +49,7 @@ export class Compare {
     if (this.stage.peeking === on) return;
     this.stage.peeking = on;
     this.place();
+    this.onPeek(); // the other side may have to be computed
     this.onChange();
   }
 

@@ -94,7 +94,7 @@ export class Exporter {
     const { signal } = (this.estimating = new AbortController());
     try {
       await pause(ESTIMATE_DELAY_MS, signal);
-      const { bytes, seconds } = await estimateExport(this.current().picture.id, this.options(), signal);
+      const { bytes, seconds } = await estimateExport(this.current().picture, this.options(), signal);
       const time = seconds === null ? "" : `, about ${duration(seconds)}`;
       $("outcome").textContent = `${this.#describe(size)} About ${amount(bytes)}${time}.`;
     } catch (error) {
@@ -148,7 +148,7 @@ export class Exporter {
     try {
       const { picture } = this.current();
       const report = (progress) => this.#report(progress);
-      this.#finish(await makeFile(picture.id, "exports", this.options(), report, this.control.signal));
+      this.#finish(await makeFile(picture, "exports", this.options(), report, this.control.signal));
     } catch (error) {
       $("export-done").textContent = this.control.signal.aborted ? "Stopped." : error.message;
     } finally {

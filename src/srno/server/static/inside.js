@@ -43,7 +43,7 @@ export class Inside {
     this.shown = name;
     const seen = view.clone();
     try {
-      const found = await fetchInside(picture.id, request, signal);
+      const found = await fetchInside(picture, request, signal);
       const sheet = await decode(found.sheet);
       const matrices = await Promise.all(found.groups.filter(({ kind }) => kind === "m").map((group) => decode(group.picture)));
       if (signal.aborted) return;

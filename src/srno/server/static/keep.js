@@ -32,13 +32,13 @@ function database() {
   return opening;
 }
 
-/** Run `act(store)` in a transaction and wait for the request that it returns. */
+/** Run `act(store)` in a transaction and return the result of its request, once the transaction is complete. */
 async function transact(mode, act) {
-  const store = (await database()).transaction("files", mode).objectStore("files");
-  const request = act(store);
+  const transaction = (await database()).transaction("files", mode);
+  const request = act(transaction.objectStore("files"));
   return new Promise((resolve, reject) => {
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error);
+    transaction.oncomplete = () => resolve(request.result);
+    transaction.onerror = transaction.onabort = () => reject(transaction.error);
   });
 }
 
@@ -55,7 +55,8 @@ export async function keepFile(file) {
       bytes -= sizes.get(one) ?? 0;
       sizes.delete(one);
     }
-    await transact("readwrite", (store) => store.put({ key, file, name: file.name }));
+    const copy = new Blob([await file.arrayBuffer()], { type: file.type }); // a File may stay a reference to the disk
+    await transact("readwrite", (store) => store.put({ key, file: copy, name: file.name }));
     saveSettings({ sizes: [...sizes.set(key, file.size)] });
     return key;
   } catch {

@@ -21,10 +21,9 @@ export const nameOf = (source) =>
 /** What the window shows of a source, in words: what is bicubic is called bicubic. */
 export function labelOf(layer, view) {
   const name = nameOf(layer.source);
-  if (FILTERS.includes(layer.source)) return name;
   const { done, all } = layer.count(view);
-  if (done === all) return name;
-  if (layer.hasPixels(view)) return `${name}, ${Math.floor((100 * done) / all)} %`;
+  if (done === all || layer.source === BICUBIC) return name;
+  if (layer.source === NEAREST || layer.hasPixels(view)) return `${name}, ${Math.floor((100 * done) / all)} %`;
   return layer.stopped ? `bicubic, not ${name}` : `bicubic, ${name} is coming`;
 }
 

@@ -35,7 +35,6 @@ class Page {
       split: kept.split ?? 0.5,
       onRest: () => this.#rested(),
       onPoint: (place) => this.inside?.point(place),
-      onGone: () => document.body.dataset.opening || this.open(this.entry, null, this.viewer.view),
     });
     this.queue = new Queue((entry) => {
       clearErrors();
@@ -114,7 +113,8 @@ class Page {
   #showClean(clean) {
     const { picture } = this.viewer;
     $("clean").value = clean;
-    $("clean-value").textContent = clean === (picture?.clean ?? 0) ? `${clean} (auto)` : clean;
+    $("clean-value").textContent = clean;
+    $("clean-auto").hidden = clean !== (picture?.clean ?? 0);
     const reason = picture?.compression ? `${picture.compression} suits ${picture.clean}` : "the file is not compressed, or does not say so";
     $("clean-choice").title = `How strongly to remove compression artefacts: ${reason}`;
   }
@@ -160,8 +160,8 @@ class Page {
     }
   }
 
-  /** Open an entry of the queue, at the place of `state` if there is one, or in the same view if it is opened again. */
-  async open(entry, state = null, view = null) {
+  /** Open an entry of the queue, at the place of `state` if there is one. */
+  async open(entry, state = null) {
     const { file } = entry;
     this.opening?.abort();
     const { signal } = (this.opening = new AbortController());
@@ -172,9 +172,10 @@ class Page {
       if (reason) throw new Error(reason);
       const kept = entry.example ? null : (entry.key ?? keepFile(file));
       const picture = await api.upload(file, signal);
+      picture.renew = () => (picture.renewing ??= renew(picture, entry).finally(() => (picture.renewing = null)));
       const base = await fetchBase(picture, signal);
       if (!entry.example) entry.key = await kept;
-      if (!signal.aborted) this.show(picture, base, entry, state, view);
+      if (!signal.aborted) this.show(picture, base, entry, state);
     } catch (error) {
       if (!signal.aborted) this.#refused(entry, error);
     } finally {
@@ -190,7 +191,7 @@ class Page {
     if (next) this.open(next);
   }
 
-  show(picture, base, entry, state, view) {
+  show(picture, base, entry, state) {
     Object.assign(this, { entry });
     this.queue.select(entry);
     $("welcome").hidden = true;
@@ -198,8 +199,8 @@ class Page {
     $("name").textContent = picture.name;
     $("facts").textContent = `${picture.width} × ${picture.height}`;
     document.title = `${picture.name} – srno`;
-    this.viewer.show(picture, base, view);
-    if (!view) this.choice.model = this.#sourceFor(partsOf(this.choice.model, this.about.cleanable).model);
+    this.viewer.show(picture, base);
+    this.choice.model = this.#sourceFor(partsOf(this.choice.model, this.about.cleanable).model);
     this.#listSources();
     this.exporter.reset();
     this.clipper.reset();
@@ -284,10 +285,17 @@ class Page {
 }
 
 /** Fetch the picture itself, reduced if it is large. */
-function fetchBase({ id, width, height }, signal) {
+function fetchBase(picture, signal) {
+  const { width, height } = picture;
   const shrink = Math.min(1, Math.sqrt(BASE_PIXELS / (width * height)));
   const size = [width, height].map((side) => Math.max(1, Math.floor(side * shrink)));
-  return api.fetchTile(id, { source: BICUBIC, level: size.join(), rect: [0, 0, ...size].join() }, signal);
+  return api.fetchTile(picture, { source: BICUBIC, level: size.join(), rect: [0, 0, ...size].join() }, signal);
+}
+
+/** Upload a picture that the server has dropped; the browser's copy does not depend on the file on the disk. */
+async function renew(picture, { file, key }) {
+  const { id } = await api.upload((key && (await findFile(key))) || file);
+  picture.id = id;
 }
 
 function fullscreen() {

@@ -41,15 +41,15 @@ export class Sources {
     return { before: this.layer(before), after: this.layer(after) };
   }
 
-  /** The layers that a window needs in a mode of comparison. */
-  inUse(view, mode) {
+  /** The layers that a window needs if it shows `both` sides, or one. */
+  inUse(view, both) {
     const { before, after } = this.sides(view);
-    return new Set(mode === "off" ? [after] : [before, after]);
+    return new Set(both ? [before, after] : [after]);
   }
 
   /** Request the tiles of a view, the bicubic ones first: they are there at once. */
-  want(view, mode) {
-    const wanted = this.inUse(view, mode);
+  want(view, both) {
+    const wanted = this.inUse(view, both);
     const missing = [...wanted].filter((layer) => layer.under && !layer.isSharp(view));
     if (missing.length) wanted.add(this.layer(BICUBIC));
     for (const layer of this.layers.values()) if (!wanted.has(layer)) layer.halt();
@@ -78,7 +78,7 @@ export class Sources {
     try {
       while (models.size) {
         for (const one of isIdle() ? models : []) {
-          const { version, versions } = await fetchState(this.picture.id, one, signal);
+          const { version, versions } = await fetchState(this.picture, one, signal);
           const layer = this.layer(one);
           if (version === versions) models.delete(one);
           if (version <= layer.version) continue;

@@ -35,6 +35,11 @@ export class Stage {
     if (Math.abs(canvas.height - size[1]) > 1) canvas.height = size[1];
   }
 
+  /** Whether the pixels of both sides are needed. */
+  get showsBoth() {
+    return this.mode !== "off" || this.peeking;
+  }
+
   /** Device pixels per CSS pixel. */
   get ratio() {
     return this.canvas.width / Math.max(1, this.canvas.clientWidth);

@@ -58,7 +58,7 @@ export class Layer {
     this.early?.control.abort();
     const early = (this.early = { name, control: new AbortController() });
     try {
-      const canvas = await fetchTile(picture.id, request, early.control.signal, this.priority);
+      const canvas = await fetchTile(picture, request, early.control.signal, this.priority);
       this.#addView({ canvas, left: -x, top: -y, x: width / picture.width, y: height / picture.height });
       this.onChange();
     } catch {
@@ -213,7 +213,7 @@ export class Layer {
       const { version } = level;
       const request = { source: this.source, level: `${width},${height}`, rect: tile.rect.join() };
       if (version) Object.assign(request, { version, window: level.window });
-      const bitmap = await fetchTile(this.picture.id, request, control.signal, this.priority);
+      const bitmap = await fetchTile(this.picture, request, control.signal, this.priority);
       const old = level.tiles.get(tile.key);
       level.tiles.set(tile.key, { bitmap, version, arrived: old?.arrived ?? performance.now() });
       old?.bitmap.close();

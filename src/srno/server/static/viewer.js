@@ -18,11 +18,10 @@ const $ = (id) => document.getElementById(id);
 export class Viewer {
   /**
    * `choice` has the `model` and what it is compared with, `against`. `onRest()` is called when the window is at rest
-   * or its pixels become better, `onPoint(place)` when the pointer moves, `onGone()` when the server has dropped the
-   * picture.
+   * or its pixels become better, `onPoint(place)` when the pointer moves.
    */
-  constructor({ limits, choice, split, onRest, onPoint, onGone }) {
-    Object.assign(this, { limits, choice, onRest, onPoint, onGone });
+  constructor({ limits, choice, split, onRest, onPoint }) {
+    Object.assign(this, { limits, choice, onRest, onPoint });
     this.sources = null; // of the picture that is shown
     this.pointer = null;
     this.waiting = []; // callbacks for when the window is sharp
@@ -33,6 +32,7 @@ export class Viewer {
     this.compare = new Compare(this.stage, elements, {
       onMode: () => this.#modeChanged(),
       onChange: () => this.stage.refresh(),
+      onPeek: () => this.sources && this.#atRest && this.rest(),
       onSplit: (value) => saveSettings({ split: value }),
     });
     this.status = new Status(this.compare);
@@ -54,8 +54,8 @@ export class Viewer {
     return this.stage.mode;
   }
 
-  /** Show a picture, in the whole window or in a given view. `base` is a copy of at most a window's size. */
-  show(picture, base, view) {
+  /** Show a whole picture in the window. `base` is a copy of at most a window's size. */
+  show(picture, base) {
     this.close();
     this.picture = picture;
     this.sources = new Sources({
@@ -67,7 +67,7 @@ export class Viewer {
       onFail: (error) => this.#failed(error),
     });
     this.stage.measure();
-    this.view = view ?? new View(picture, this.stage.pane, this.limits.zoom);
+    this.view = new View(picture, this.stage.pane, this.limits.zoom);
     this.motion.attach(this.view);
     this.stage.scene = () => ({ view: this.view, ...this.sources.sides(this.view) });
     this.stage.element.focus({ preventScroll: true });
@@ -147,13 +147,16 @@ export class Viewer {
   progress() {
     if (!this.sources) return;
     const { view, halted } = this;
-    const atRest = !this.motion.moving && !this.timer;
-    this.sharp = this.status.progress(view, this.sources.sides(view), [...this.#inUse()], { atRest, halted });
+    this.sharp = this.status.progress(view, this.sources.sides(view), [...this.#inUse()], { atRest: this.#atRest, halted });
     if (this.#isOver()) for (const resolve of this.waiting.splice(0)) resolve();
   }
 
+  get #atRest() {
+    return !this.motion.moving && !this.timer;
+  }
+
   #inUse() {
-    return this.sources.inUse(this.view, this.mode);
+    return this.sources.inUse(this.view, this.stage.showsBoth);
   }
 
   #isOver() {
@@ -167,11 +170,11 @@ export class Viewer {
 
   #follow() {
     const isIdle = () => !document.hidden && this.#isOver();
-    this.sources.follow(isIdle, () => !this.motion.moving && !this.timer && this.rest());
+    this.sources.follow(isIdle, () => this.#atRest && this.rest());
   }
 
   #request(view) {
-    if (!document.hidden && !this.halted) this.sources.want(view, this.mode);
+    if (!document.hidden && !this.halted) this.sources.want(view, this.stage.showsBoth);
   }
 
   #leave() {
@@ -206,11 +209,9 @@ export class Viewer {
     this.onPoint(place);
   }
 
-  /** Recover from an error: the server may have dropped the picture (404), be busy (503) or away (0). */
+  /** Recover from an error: the server may be busy (503) or away (0). */
   #failed(error) {
-    if (error.status === 404) {
-      this.onGone();
-    } else if (error.status === 503) {
+    if (error.status === 503) {
       this.#restIn(RETRY_MS.busy);
     } else {
       const dismiss = showError(error.message);
