@@ -15,8 +15,10 @@ from srno.imaging.formats import CAPABILITIES, Format, capability_of, check_limi
 from srno.imaging.frames import FrameSequence, open_frames, write_frames
 from srno.imaging.picture import Picture
 from srno.imaging.read import read
+from srno.imaging.windows import read_zarr
 from srno.imaging.write import NewFile, Written, opened, write
 from srno.imaging.write import Target as WriteTarget
+from srno.imaging.zarr_source import is_zarr
 from srno.upscaling.animation import enlarge_frames, total_pixels
 from srno.upscaling.enlarge import enlarge_picture, uses_operator
 from srno.upscaling.jobs import Job
@@ -130,7 +132,7 @@ def load(job: Job, settings: BatchSettings) -> Loaded | TileByTile:
     if is_large(job, settings.upscaler, settings.large):
         return TileByTile()
     sequence = _open_sequence(job, settings)
-    picture = read(_content(job), name=job.source.name) if sequence is None else sequence.first
+    picture = _read(job) if sequence is None else sequence.first
     target = settings.request.target(picture.size)  # raises if the size is the reason for a missing format
     if job.format is None:
         raise SRNOError("its header is inconsistent")
@@ -252,6 +254,11 @@ def _copy(job: Job) -> Written:
     with opened(_output(job)) as stream:
         stream.write(source.read_bytes() if isinstance(source, Path) else source)
     return Written(())
+
+
+def _read(job: Job) -> Picture:
+    path = job.source.path
+    return read_zarr(path) if path is not None and is_zarr(path) else read(_content(job), name=job.source.name)
 
 
 def _content(job: Job) -> Path | bytes:
