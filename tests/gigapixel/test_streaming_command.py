@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import zarr
 from giga_pictures import random_picture
 
 from srno.cli import main
-from srno.imaging.picture import Picture
+from srno.imaging.picture import Picture, Samples
 from srno.imaging.read import read
 from srno.imaging.write import write
 from srno.machine import parse_memory
@@ -30,6 +31,12 @@ def run(*arguments: object) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     return 0
+
+
+def store(path: Path, samples: Samples) -> None:
+    """Write an array that does not name its axes."""
+    array: Any = zarr.create_array(str(path), shape=samples.shape, dtype=samples.dtype)
+    array[...] = samples
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak that Linux reports")
@@ -73,7 +80,7 @@ def test_tiled_formats_are_written_by_their_suffix(tmp_path, tiny, capsys, name)
 def test_a_zarr_array_without_names_of_its_axes_is_a_source(tmp_path, tiny, name, channels_first):
     samples = random_picture((20, 10), bits=8).samples()
     stored = samples.transpose(2, 0, 1) if channels_first else samples
-    zarr.save_array(str(tmp_path / "in.zarr"), np.ascontiguousarray(stored))
+    store(tmp_path / "in.zarr", stored)
     write(Picture(colour=samples), tmp_path / "in.png", format="PNG")
     for source in ("in.zarr", "in.png"):
         assert run(tmp_path / source, "-m", tiny, "-s", "2", "-o", tmp_path / source[3:] / name) == 0
@@ -85,7 +92,7 @@ def test_a_zarr_array_without_names_of_its_axes_is_a_source(tmp_path, tiny, name
 
 
 def test_an_array_that_is_no_picture_is_refused_by_its_shape(tmp_path, tiny, capsys):
-    zarr.save_array(str(tmp_path / "in.zarr"), np.zeros((5, 20, 10), np.uint8))
+    store(tmp_path / "in.zarr", np.zeros((5, 20, 10), np.uint8))
     assert run(tmp_path / "in.zarr", "-m", tiny, "-o", tmp_path / "out.png") == 1
     assert "in.zarr: an array of axes" in capsys.readouterr().err
 
