@@ -175,6 +175,12 @@ def keep_freed_memory() -> bool:
     return mallopt is not None and all(mallopt(number, value) for number, value in MALLOC_SETTINGS.items())
 
 
+def release_memory() -> None:
+    """Return freed memory to the system; the C library would keep it for later."""
+    with suppress(OSError, AttributeError):  # other C libraries have no such function
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def wait_briefly() -> None:
     """Make threads of OpenMP that wait for others sleep soon; a setting of the user's environment stays.
 

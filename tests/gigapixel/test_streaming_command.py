@@ -3,13 +3,16 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tifffile
+import zarr
 from giga_pictures import random_picture
 
 from srno.cli import main
+from srno.imaging.picture import Picture, Samples
 from srno.imaging.read import read
 from srno.imaging.write import write
 from srno.machine import parse_memory
@@ -30,14 +33,21 @@ def run(*arguments: object) -> int:
     return 0
 
 
+def store(path: Path, samples: Samples) -> None:
+    """Write an array that does not name its axes."""
+    array: Any = zarr.create_array(str(path), shape=samples.shape, dtype=samples.dtype)
+    array[...] = samples
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak that Linux reports")
-def test_memory_holds_for_the_whole_process(tmp_path, tiny):
-    """25 megapixels, of which the floats alone have 300 MB."""
+@pytest.mark.parametrize("flags", [[], ["--compression", "none"]])
+def test_memory_holds_for_the_whole_process(tmp_path, tiny, flags):
+    """25 megapixels, of which the floats alone have 300 MB; in memory, they and the program would take 800 MB."""
     write(random_picture((500, 500), bits=8), tmp_path / "in.tif", format="TIFF")
     script = Path(__file__).with_name("peak_of_a_run.py")
     output = tmp_path / "out.tif"
     arguments = ["upscale", tmp_path / "in.tif", "-m", tiny, "-s", "10", "-o", output, "--precision", "fp32"]
-    command = [sys.executable, script, *arguments, "--memory", "600M", "--compression", "none", "--threads", "1"]
+    command = [sys.executable, script, *arguments, "--memory", "600M", *flags, "--threads", "1"]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=280, check=True)
     assert int(done.stdout.split()[-1]) <= parse_memory("600M")
     assert "tiles of" in done.stderr
@@ -63,6 +73,28 @@ def test_tiled_formats_are_written_by_their_suffix(tmp_path, tiny, capsys, name)
     assert run(tmp_path / "in.png", "-m", tiny, "-o", tmp_path / name, *flags) == 2
     assert "exists; choose --skip-existing or --overwrite" in capsys.readouterr().err
     assert run(tmp_path / "in.png", "-m", tiny, "-o", tmp_path / name, "--overwrite", *flags) == 0
+
+
+@pytest.mark.parametrize("channels_first", [True, False])
+@pytest.mark.parametrize("name", ["out.png", "out.tif", "out.dzi"])
+def test_a_zarr_array_without_names_of_its_axes_is_a_source(tmp_path, tiny, name, channels_first):
+    samples = random_picture((20, 10), bits=8).samples()
+    stored = samples.transpose(2, 0, 1) if channels_first else samples
+    store(tmp_path / "in.zarr", stored)
+    write(Picture(colour=samples), tmp_path / "in.png", format="PNG")
+    for source in ("in.zarr", "in.png"):
+        assert run(tmp_path / source, "-m", tiny, "-s", "2", "-o", tmp_path / source[3:] / name) == 0
+    if name == "out.dzi":
+        assert (tmp_path / "zarr" / name).read_text() == (tmp_path / "png" / name).read_text()
+        return
+    one, other = (read(tmp_path / made / name).samples() for made in ("zarr", "png"))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_an_array_that_is_no_picture_is_refused_by_its_shape(tmp_path, tiny, capsys):
+    store(tmp_path / "in.zarr", np.zeros((5, 20, 10), np.uint8))
+    assert run(tmp_path / "in.zarr", "-m", tiny, "-o", tmp_path / "out.png") == 1
+    assert "in.zarr: an array of axes" in capsys.readouterr().err
 
 
 def test_the_command_gives_the_picture_made_in_memory(tmp_path, tiny):

@@ -5,6 +5,7 @@ import struct
 
 import pytest
 import pyvips
+import tifffile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from making import DATE, EXIF, GPS, MAKE, MAKER_NOTE, TAKEN, WIDTH, camera_exif, encode, noise, tiff, with_thumbnail
@@ -140,6 +141,13 @@ def test_descriptions_that_programs_generate_are_dropped(big: bool) -> None:
     assert dict(loaded(exif.from_tiff(by_program).block)) == {305: "made"}
     assert dict(loaded(exif.from_tiff(by_hand).block)) == {305: "made", 270: "a house"}
     assert exif.tiff_layout(by_hand)[:2] == (14, 9)
+
+
+def test_of_two_descriptions_the_first_is_kept() -> None:
+    """tifffile writes its own behind that of the user."""
+    stream = io.BytesIO()
+    tifffile.imwrite(stream, noise(4, 4, 3), photometric="rgb", description="a view")
+    assert loaded(exif.from_tiff(stream).block)[0x010E] == "a view"
 
 
 def test_header_round_trip() -> None:

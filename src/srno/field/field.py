@@ -13,7 +13,7 @@ from srno.field.encode import encode
 from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points, sum_moments
 from srno.field.plan import Plan, encoder_tile, plan_render, retry_in_smaller_pieces, retry_in_smaller_tiles
 from srno.field.quadrature import Integral, golden_lattice, integral_points
-from srno.machine import default_budget, parse_memory
+from srno.machine import default_budget, parse_memory, release_memory
 from srno.once import Once
 from srno.operator.arguments import check_points, checked_image, checked_size
 from srno.operator.fused import Moments
@@ -196,9 +196,13 @@ class Field:
         return retry_in_smaller_pieces(self._plan(whole), attempt)
 
     def _integrate_points(self, whole: Sampling, points: int, clip: bool) -> Integrals:
-        rows, columns = golden_lattice(points, whole.size, self.image.device)
-        z = self.lift_points(whole.points(rows, columns), whole.cell(clip=clip, device=self.image.device))
-        return integrate_points(self.model.kernel_layers(), z, self._plan(whole).chunk)
+        chunk, device = self._plan(whole).chunk, self.image.device
+        coords = whole.points(*golden_lattice(points, whole.size, device))
+        cell = whole.cell(clip=clip, device=device)
+        z = torch.cat([self.lift_points(part, cell) for part in coords.split(chunk, dim=1)])
+        found = integrate_points(self.model.kernel_layers(), z, chunk)
+        _release(self.memory)
+        return found
 
 
 @torch.no_grad()
@@ -222,7 +226,14 @@ def lift(model: Model, image: Tensor, *, memory: int | str | None = None, progre
     budget = int(ENCODER_BUDGET_SHARE * (bytes_given or default_budget(image.device)))
     tile = encoder_tile(model.encoder, (image.shape[-2], image.shape[-1]), budget)
     features = retry_in_smaller_tiles(tile, partial(encode, model.encoder, image.to(weight.dtype), progress=progress))
+    _release(bytes_given)
     return Field(model, image, features, bytes_given)
+
+
+def _release(memory: int | None) -> None:
+    """Give freed memory back before the next stage if there is a budget: in pieces, it would not be used again."""
+    if memory is not None:
+        release_memory()
 
 
 def _advance(progress: Progress | None, total: int) -> Advance:

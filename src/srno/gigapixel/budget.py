@@ -8,7 +8,7 @@ from pathlib import Path
 from srno.errors import SRNOError
 from srno.field.plan import BYTES_PER_VALUE
 from srno.imaging.windows import WindowFile
-from srno.machine import free_memory, parse_memory
+from srno.machine import free_memory, parse_memory, release_memory
 from srno.operator.encoder import channels, live_channels, radius
 from srno.operator.model import Model
 from srno.operator.sampling import WINDOW_MARGIN
@@ -52,6 +52,15 @@ def in_memory_bytes(model: Model, lr: tuple[int, int], whole: tuple[int, int], o
     """Bytes of picture, features and output if the whole picture is enlarged in memory."""
     per_pixel = 12 + 2 * 4 + BYTES_PER_VALUE * channels(model.encoder)
     return math.prod(lr) * per_pixel + math.prod(whole) * (12 + out_channels * bits // 8)
+
+
+def process_bytes(model: Model, lr: tuple[int, int], whole: tuple[int, int], *, exact: bool) -> int:
+    """Bytes of the whole process, at most, if a picture is enlarged in memory; `exact` may keep z of every pixel."""
+    release_memory()  # of an earlier picture
+    footprint = model.footprint()
+    values = math.prod(lr) * (live_channels(model.encoder) + footprint.column)
+    values += math.prod(whole) * footprint.latent if exact else 0
+    return resident_bytes() + RESERVED_BYTES + in_memory_bytes(model, lr, whole, 4, 8) + BYTES_PER_VALUE * values
 
 
 def choose_pieces(

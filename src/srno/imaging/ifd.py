@@ -90,12 +90,13 @@ def read_directory(
     """Read the entries for which `wanted(parent, tag)` holds, children included.
 
     Entries that point outside the file or exceed `byte_budget` per directory are skipped. Many entries may refer to the
-    same bytes, so without this limit a small file could fill the memory.
+    same bytes, so without this limit a small file could fill the memory. Of a tag that is there twice the first counts,
+    as for libtiff.
     """
     directory: Directory = {}
     for tag, type_, count, inline in _table(stream, layout, offset):
         size = _TYPE_SIZE.get(type_, 0) * count
-        if not 0 < size <= byte_budget or not wanted(parent, tag):
+        if not 0 < size <= byte_budget or tag in directory or not wanted(parent, tag):
             continue
         byte_budget -= size
         if tag in _CHILDREN.get(parent, ()):

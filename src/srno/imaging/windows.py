@@ -104,6 +104,13 @@ def inspect(path: Path) -> WindowFile:
         raise SRNOError(f"{path}: {explain(error)}") from None
 
 
+def read_zarr(path: Path) -> Picture:
+    """Read a whole picture from a Zarr array."""
+    file = inspect(path)
+    height, width = file.size
+    return file.open().read(slice(0, height), slice(0, width))
+
+
 def with_windows(file: WindowFile, scratch: Path) -> WindowFile:
     """Return a file whose windows can be read; if needed, copy the samples to the file `scratch`."""
     if file.storage != "stream":

@@ -20,8 +20,8 @@ class ZarrPicture:
         self.attributes = dict(opened.attrs)
         self.scales = self._scales()
         self.array = opened[self.scales["path"]] if hasattr(opened, "group_keys") else opened
-        self.axes = self.scales["axes"] or ["c", "y", "x"][-self.array.ndim :]
-        self._check(path)
+        self.axes = self.scales["axes"] or self._usual_axes()
+        self._check()
 
     def _scales(self) -> dict[str, Any]:
         """Path, axes and pixel size of the full resolution."""
@@ -34,11 +34,16 @@ class ZarrPicture:
         units = {axis["unit"] for axis in described if isinstance(axis, dict) and "unit" in axis}
         return {"path": dataset["path"], "axes": axes, "scale": steps[0].get("scale"), "units": units}
 
-    def _check(self, path: Path) -> None:
+    def _usual_axes(self) -> list[str]:
+        """The axes of an array that does not name them: channels first if there are at most four, else last."""
+        first = self.array.ndim != 3 or self.array.shape[0] <= 4
+        return ["c", "y", "x"][-self.array.ndim :] if first else ["y", "x", "c"]
+
+    def _check(self) -> None:
         if self.array.dtype not in (np.uint8, np.uint16):
-            raise SRNOError(f"{path}: samples of type {self.array.dtype} are not supported; convert to 8 or 16 bits")
+            raise SRNOError(f"samples of type {self.array.dtype} are not supported; convert to 8 or 16 bits")
         if "y" not in self.axes or "x" not in self.axes or not 1 <= self.shape[2] <= 4:
-            raise SRNOError(f"{path}: an array of axes {self.axes} and shape {self.array.shape} is not a picture")
+            raise SRNOError(f"an array of axes {self.axes} and shape {self.array.shape} is not a picture")
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -53,16 +53,9 @@ class Latent:
         latent = [like.new_empty(rows * columns, self.stencil[-1]) for _ in range(2)]
         narrow = self.weight.new_empty(rows * columns, self.stencil[-1]) if self.wide != self.weight.dtype else None
         for top, bottom in self._bands(strip):
-            first = int(self.y.index[top:bottom].min())
-            last = int(self.y.index[top:bottom].max()) + 1
-            projected = self._project(first, last)
-            for start in range(top, bottom, rows):
-                stop = min(start + rows, bottom)
-                combined = self._combine_rows(projected, start, stop, first, picked)
-                for left in range(0, width, columns):
-                    chunk = Chunk(start, stop, left, min(left + columns, width))
-                    z = self._combine_columns(combined, chunk, latent)
-                    yield chunk, z if narrow is None else narrow[: chunk.points].copy_(z)
+            for chunk, combined in self._combined(top, bottom, rows, columns, picked):
+                z = self._combine_columns(combined, chunk, latent)
+                yield chunk, z if narrow is None else narrow[: chunk.points].copy_(z)
 
     @property
     def stencil(self) -> tuple[int, int]:
@@ -82,6 +75,18 @@ class Latent:
             if row == len(lowest) or highest[row] - lowest[top] >= strip:
                 yield top, row
                 top = row
+
+    def _combined(
+        self, top: int, bottom: int, rows: int, columns: int, out: list[Tensor]
+    ) -> Iterator[tuple[Chunk, Tensor]]:
+        """The chunks of a band of output rows, with the sums over the stencil's rows; its projection ends with it."""
+        first, last = int(self.y.index[top:bottom].min()), int(self.y.index[top:bottom].max()) + 1
+        projected, width = self._project(first, last), self.x.index.shape[0]
+        for start in range(top, bottom, rows):
+            stop = min(start + rows, bottom)
+            combined = self._combine_rows(projected, start, stop, first, out)
+            for left in range(0, width, columns):
+                yield Chunk(start, stop, left, min(left + columns, width)), combined
 
     def _project(self, first: int, last: int) -> Tensor:
         """Picture rows → (rows, w, S, S, d_z), the stencil's rows before its columns."""

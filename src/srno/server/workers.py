@@ -1,6 +1,5 @@
 """Worker threads: a bounded priority queue, a fixed number of threads, and jobs that may wait for others."""
 
-import ctypes
 import logging
 import threading
 import time
@@ -11,6 +10,7 @@ from queue import Empty, Full, PriorityQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from srno.errors import SRNOError
+from srno.machine import release_memory
 from srno.progress import Progress
 
 Result = TypeVar("Result")
@@ -215,9 +215,3 @@ def _without_frames(error: BaseException) -> BaseException:
         behind.__traceback__ = None
         behind = behind.__cause__ or behind.__context__
     return error
-
-
-def release_memory() -> None:
-    """Return freed memory to the system; the C library would keep it for later."""
-    with suppress(OSError, AttributeError):  # other C libraries have no such function
-        ctypes.CDLL(None).malloc_trim(0)

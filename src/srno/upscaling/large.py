@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from srno.errors import SRNOError
-from srno.gigapixel.budget import in_memory_bytes, resident_bytes
+from srno.gigapixel.budget import in_memory_bytes, process_bytes, resident_bytes
 from srno.gigapixel.make import make_large
 from srno.gigapixel.passes import Status
 from srno.gigapixel.prepare import LARGE_FORMATS, LargeRequest, LargeSettings
@@ -13,7 +13,7 @@ from srno.imaging.read import MAX_PIXELS
 from srno.imaging.windows import inspect
 from srno.machine import free_memory, parse_memory
 from srno.upscaling.jobs import Job
-from srno.upscaling.sizes import Target, rows_first
+from srno.upscaling.sizes import Size, Target, rows_first
 from srno.upscaling.upscaler import Upscaler
 
 TILED_FORMATS_ADVICE = "choose TIFF, OME-Zarr (.zarr) or Deep Zoom (.dzi), which are written tile by tile"
@@ -30,13 +30,10 @@ def is_large(job: Job, upscaler: Upscaler, settings: LargeSettings) -> bool:
     if asked or job.format in LARGE_CAPABILITIES:
         return True
     width, height = job.target.source
-    needed = in_memory_bytes(upscaler.operator, (height, width), rows_first(job.target.whole), 4, 8)
-    limit = free_memory()
-    given = limit if upscaler.memory is None else parse_memory(upscaler.memory)
-    if job.format in LARGE_FORMATS and given > resident_bytes():  # less cannot be meant for the whole process
-        limit = min(limit, given)
+    whole = rows_first(job.target.whole)
+    needed, limit = in_memory_bytes(upscaler.operator, (height, width), whole, 4, 8), free_memory()
     if job.format in LARGE_FORMATS:
-        return needed > limit or width * height > MAX_PIXELS
+        return needed > limit or width * height > MAX_PIXELS or _exceeds(upscaler, (height, width), whole)
     if width * height > MAX_PIXELS:
         limit_of_formats = f"more than {MAX_PIXELS / 1e6:.0f} megapixels are not read at once"
         raise SRNOError(f"a picture of {width}×{height} pixels: {limit_of_formats}; {TILED_FORMATS_ADVICE}")
@@ -45,6 +42,14 @@ def is_large(job: Job, upscaler: Upscaler, settings: LargeSettings) -> bool:
         gigabytes = f"{needed / 1e9:.1f} GB of memory, and {limit / 1e9:.1f} GB are free"
         raise SRNOError(f"an output of {size} pixels takes {gigabytes}; {TILED_FORMATS_ADVICE}")
     return False
+
+
+def _exceeds(upscaler: Upscaler, lr: Size, whole: Size) -> bool:
+    """Whether the process would take more than `--memory`; less than it has now cannot be meant for all of it."""
+    given = 0 if upscaler.memory is None else parse_memory(upscaler.memory)
+    if given <= resident_bytes():
+        return False
+    return process_bytes(upscaler.operator, lr, whole, exact=upscaler.points == "exact") > given
 
 
 def check_large(job: Job, target: Target, upscaler: Upscaler) -> None:

@@ -10,10 +10,11 @@ from typing import TypeAlias, TypeVar, TypeVarTuple
 from srno.errors import SRNOError
 from srno.gigapixel.cluster import ClusterError
 from srno.gigapixel.prepare import LargeSettings
-from srno.imaging.formats import CAPABILITIES, Format, capability_of, check_limits
+from srno.imaging.formats import CAPABILITIES, Format, capability_of, check_limits, is_zarr
 from srno.imaging.frames import FrameSequence, open_frames, write_frames
 from srno.imaging.picture import Compression, Picture
 from srno.imaging.read import read
+from srno.imaging.windows import read_zarr
 from srno.imaging.write import NewFile, WriteTarget, Written, opened, write
 from srno.upscaling.animation import enlarge_frames, total_pixels
 from srno.upscaling.enlarge import enlarge_picture, uses_operator
@@ -108,7 +109,7 @@ def load(job: Job, settings: BatchSettings) -> Loaded | TileByTile:
     if is_large(job, settings.upscaler, settings.large):
         return TileByTile()
     sequence = _open_sequence(job, settings)
-    picture = read(job.content, name=job.source.name) if sequence is None else sequence.first
+    picture = _read(job) if sequence is None else sequence.first
     target = settings.request.target(picture.size)  # raises if the size is the reason for a missing format
     if job.format is None:
         raise SRNOError("its header is inconsistent")
@@ -223,6 +224,11 @@ def _copy(job: Job) -> Written:
     with opened(_output(job)) as stream:
         stream.write(job.content.read_bytes() if isinstance(job.content, Path) else job.content)
     return Written(())
+
+
+def _read(job: Job) -> Picture:
+    path = job.source.path
+    return read_zarr(path) if path is not None and is_zarr(path) else read(job.content, name=job.source.name)
 
 
 def _output(job: Job) -> WriteTarget:
