@@ -3,16 +3,18 @@
     python benchmarks/waiting.py
     python benchmarks/waiting.py --cores 1 --repeats 9
 
-Each setting is a process that renders when it is told to. All are measured in turns, and the least of each counts,
-first alone and then beside a process per core that only computes. `sleeping` is what `srno` sets, `spinning` what
-OpenMP does by itself.
+Each setting is a process that renders when it is told to. All are measured in turns, first alone and then beside a
+process per core that only computes; least and median of each are printed, with the ratio to one thread. `sleeping` is
+what `srno` sets, `spinning` what OpenMP does by itself.
 """
 
 import argparse
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
+from statistics import median
 
 from srno.machine import wait_briefly
 
@@ -59,13 +61,10 @@ def seconds(process: "subprocess.Popen[str]") -> float:
     return float(process.stdout.readline())
 
 
-def measure(processes: dict[str, "subprocess.Popen[str]"], repeats: int) -> dict[str, float]:
-    """The least seconds of each, measured in turns."""
-    best = dict.fromkeys(processes, float("inf"))
-    for _ in range(repeats):
-        for name, process in processes.items():
-            best[name] = min(best[name], seconds(process))
-    return best
+def measure(processes: dict[str, "subprocess.Popen[str]"], repeats: int) -> dict[str, list[float]]:
+    """The seconds of each, measured in turns."""
+    turns = [[seconds(process) for process in processes.values()] for _ in range(repeats)]
+    return dict(zip(processes, map(list, zip(*turns, strict=True)), strict=True))
 
 
 def main() -> None:
@@ -87,9 +86,10 @@ def main() -> None:
             process.kill()
     load = Path("/proc/loadavg").read_text().split()[0]
     print(f"load average {load}")
-    for state, best in results.items():
-        one = best["one thread"]
-        print(f"{state}: " + ", ".join(f"{name} {each:.3f} s ({each / one:.2f})" for name, each in best.items()))
+    for (state, times), (word, summary) in product(results.items(), {"least": min, "median": median}.items()):
+        one = summary(times["one thread"])
+        shown = (f"{name} {summary(each):.3f} s ({summary(each) / one:.2f})" for name, each in times.items())
+        print(f"{state}, {word}: " + ", ".join(shown))
 
 
 if __name__ == "__main__":

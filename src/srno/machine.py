@@ -119,6 +119,11 @@ def parse_memory(text: str | int) -> int:
     return int(amount)
 
 
+def describe_bytes(count: int) -> str:
+    """Bytes as people read them: `2.46 GB`, `0.3 MB`."""
+    return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
+
+
 def default_budget(device: "torch.device") -> int:
     """Return the default share of the memory that the device has free now."""
     if device.type == "cuda":

@@ -202,6 +202,7 @@ def test_fixed_scale_networks_are_combined(tmp_path: Path, capsys: pytest.Captur
         (("bicubic", "--data", ".", "--integral", "many"), "integral 'many'"),
         (("bicubic", "--data", ".", "--threads", "0"), "--threads 0"),
         (("bicubic",), "--data"),
+        (("--data", "Set5"), "Set5 is not part of srno: download it from https://"),
     ],
 )
 def test_wrong_use_is_a_one_line_error(

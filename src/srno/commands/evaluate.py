@@ -5,7 +5,7 @@ from srno.commands.output import PRINTED, Result, watch
 
 
 def evaluate(
-    model: str,
+    model: str = "default",
     /,
     *,
     scoring: Scoring,

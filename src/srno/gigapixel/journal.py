@@ -56,7 +56,7 @@ class Journal:
         differing = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
         if differing:
             raise SRNOError(
-                f"--resume: {folder} belongs to another job, with another {', '.join(differing)}; "
+                f"--resume: {folder} belongs to another job, which differs in {', '.join(differing)}; "
                 "give the same command, or --overwrite to start again"
             )
         return journal

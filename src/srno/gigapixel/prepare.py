@@ -24,6 +24,7 @@ from srno.imaging.formats import Format
 from srno.imaging.picture import Picture
 from srno.imaging.windows import WindowFile
 from srno.imaging.write import DEFAULT_QUALITY, adapt
+from srno.machine import describe_bytes
 from srno.operator.encoder import channels, radius
 from srno.operator.model import Model
 
@@ -89,9 +90,9 @@ class Needs:
     """Whether features are kept, or computed in every pass."""
 
     def __str__(self) -> str:
-        parts = [f"up to {self.output / 1e9:.2f} GB for the result"]
-        parts += [f"{self.features / 1e9:.2f} GB for features"] if self.kept else []
-        parts += [f"{self.source / 1e9:.2f} GB for a copy of the source"] if self.source else []
+        parts = [f"up to {describe_bytes(self.output)} for the result"]
+        parts += [f"{describe_bytes(self.features)} for features"] if self.kept else []
+        parts += [f"{describe_bytes(self.source)} for a copy of the source"] if self.source else []
         return "on disk: " + ", ".join(parts)
 
 
@@ -154,8 +155,8 @@ def disk_needs(
     free = shutil.disk_usage(folder).free + taken
     if source + output > free:
         raise SRNOError(
-            f"{request.output}: this needs up to {(source + output) / 1e9:.1f} GB on disk, and {free / 1e9:.1f} GB are "
-            "free; free some room or choose another disk"
+            f"{request.output}: this needs up to {describe_bytes(source + output)} on disk, "
+            f"and {describe_bytes(free)} are free; free some room or choose another disk"
         )
     kept = (
         request.settings.cluster is None
