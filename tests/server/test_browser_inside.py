@@ -23,7 +23,7 @@ def test_the_panel_follows_the_window_and_the_pointer_and_costs_nothing_while_cl
     assert page.locator("#maps .map").count() == 5 * 4
     assert page.locator("#maps section > p").count() == 6  # one sentence each
     visitor.sharp()
-    page.mouse.move(300, 350)
+    page.mouse.move(400, 200)
     values = page.locator("#maps output")
     visitor.until(lambda: bool(re.fullmatch(r"-?\d+\.\d\d", values.first.text_content())))
     before = page.evaluate(FIRST_MAP)

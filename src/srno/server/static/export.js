@@ -80,6 +80,7 @@ export class Exporter {
     $("export-start").disabled = !size;
     $("outcome").textContent = problem ?? this.#describe(size);
     $("outcome").dataset.problem = !!problem;
+    this.estimating?.abort(); // of what the fields said before
     if (size) this.#estimate(size);
   }
 
@@ -90,7 +91,6 @@ export class Exporter {
 
   /** Ask the server how long the export takes, how large the file is, and whether there is memory for it. */
   async #estimate(size) {
-    this.estimating?.abort();
     const { signal } = (this.estimating = new AbortController());
     try {
       await pause(ESTIMATE_DELAY_MS, signal);
