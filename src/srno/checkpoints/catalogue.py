@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "light"
 CLEANING_WEIGHTS = {"light": "photo"}
 """Shipped models, and the shipped weights that were fine-tuned from each of them on compressed and noisy pictures."""
+UNCOMPRESSED_BITS = 24.0
+"""Bits of a pixel of three channels of 8 bits."""
 STRENGTH_STEP = 0.05
 """Strengths are rounded to multiples of this, so that a folder of pictures needs few mixed models."""
 
@@ -183,9 +185,14 @@ def choose_strength(compression: "Compression") -> float:
 
 @cache
 def _strength_table() -> dict[str, tuple[list[float], list[float]]]:
-    """Levels in ascending order and the best strength of each, by codec: `tools/measure_clean.py` writes them."""
-    raw = json.loads((files("srno") / "weights" / "clean.json").read_text())
-    return {codec: (found["levels"], found["strengths"]) for codec, found in raw["codecs"].items()}
+    """Levels in ascending order and the best strength of each, by codec: `tools/measure_clean.py` writes them.
+
+    Beyond the best files that were measured, the strength falls to zero: at quality 100 of JPEG, and at the bits of an
+    uncompressed pixel.
+    """
+    codecs = json.loads((files("srno") / "weights" / "clean.json").read_text())["codecs"]
+    best = {codec: 100.0 if codec == "jpeg" else UNCOMPRESSED_BITS for codec in codecs}
+    return {codec: ([*one["levels"], best[codec]], [*one["strengths"], 0.0]) for codec, one in codecs.items()}
 
 
 def _interpolate(x: float, xs: list[float], ys: list[float]) -> float:
