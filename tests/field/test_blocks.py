@@ -59,7 +59,7 @@ def test_the_features_of_every_piece_are_those_of_the_whole_picture(
     for _ in range(4):  # later pieces find some of their blocks
         top, left = random.randrange(height), random.randrange(width)
         bottom, right = random.randint(top + 1, height), random.randint(left + 1, width)
-        assert_close(field.encode((top, left, bottom, right)), whole[top:bottom, left:right])
+        assert_close(field.features.encode((top, left, bottom, right)), whole[top:bottom, left:right])
 
 
 regions = st.tuples(st.floats(0, 0.9), st.floats(0, 0.9), st.floats(0.01, 1), st.floats(0.01, 1))
@@ -106,11 +106,13 @@ def test_only_the_blocks_that_a_region_needs_are_encoded(model, large):
     field = block_field(model, large, side=32)
     assert field.missing(REGION) == [(96, 160, 192, 256)]
     halo = radius(model.encoder)
-    assert field.cost((0, 160, 192, 420)) == (192 + halo) * (260 + halo)  # the picture ends at its top and right
+    assert field.features.cost((0, 160, 192, 420)) == (192 + halo) * (
+        260 + halo
+    )  # the picture ends at its top and right
     field.render((60, 80), region=REGION, version=1)
     assert field.missing(REGION) == []
-    assert field.cost((96, 160, 192, 256)) == 0
-    assert field.cost((96, 160, 192, 300)) == (96 + 2 * halo) * (64 + 2 * halo)  # whole blocks
+    assert field.features.cost((96, 160, 192, 256)) == 0
+    assert field.features.cost((96, 160, 192, 300)) == (96 + 2 * halo) * (64 + 2 * halo)  # whole blocks
 
 
 def test_the_pieces_of_a_region_are_small_and_the_nearest_comes_first(model, large):
@@ -281,8 +283,8 @@ def test_other_thread_gets_the_block_if_the_first_one_fails(model, large):
 
     field = BlockField(model=model, size=(300, 420), pixels=pixels, cache=Store(1 << 30))
     with pytest.raises(OSError):  # noqa: PT011
-        field.encode((0, 0, 20, 30))
-    assert field.encode((0, 0, 20, 30)).shape == (20, 30, 5)
+        field.features.encode((0, 0, 20, 30))
+    assert field.features.encode((0, 0, 20, 30)).shape == (20, 30, 5)
 
 
 def test_the_repr_is_one_line(model, large):

@@ -1,9 +1,5 @@
 """A picture as a function of which only the parts in use are encoded, so that its size does not matter.
 
-The picture is divided into small square blocks, which are cached. Those that a window lacks are encoded together, in
-pieces of at most a few hundred pixels a side: a piece is encoded from its pixels and the encoder's radius around them,
-so its features are those of the whole picture, and neighbouring blocks share the pixels around them.
-
 The kernel integral is estimated from sample windows: a render names the version of the integral that it uses, so that
 its pixels do not depend on what has been encoded since.
 """
@@ -12,13 +8,13 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from dataclasses import field as attribute
 from functools import cached_property, partial
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from srno.field.block_grid import BlockGrid, Piece, area, common, cut_out, grown
-from srno.field.encode import encode
+from srno.field.block_features import BlockCache, BlockFeatures
+from srno.field.block_grid import BlockGrid, Piece, common
 from srno.field.engine import Integrals, integrate_points
 from srno.field.field import CACHED_SCALES, Field, Region
 from srno.field.quadrature import golden_lattice
@@ -31,7 +27,6 @@ from srno.progress import Progress, between, part_of
 
 Pixels: TypeAlias = Callable[[slice, slice], Tensor]
 """Rows and columns of the picture → its pixels (3, rows, columns) in [-1, 1]."""
-Value = TypeVar("Value")
 
 BLOCK_SIDE = 16
 """Picture pixels; what is encoded around a window, because blocks are whole, is half of it on average."""
@@ -41,18 +36,6 @@ LARGEST_WHOLE_PIXELS = 1 << 16
 """Pictures up to this size have one version, whose points lie anywhere in the picture; its blocks are few."""
 RENDER_MEMORY = 64 << 20
 """Bytes that one render may use besides the features and the output."""
-
-
-class BlockCache(Protocol):
-    """Keeps blocks for a while: a later `get` returns the block or None. Threads share it."""
-
-    def get(self, key: Hashable, kind: type[Value], /) -> Value | None:
-        """Return the value of a key, or None."""
-        ...
-
-    def offer(self, key: Hashable, value: object, size: int, /) -> None:
-        """Store a value of `size` bytes if there is room for it."""
-        ...
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -85,6 +68,12 @@ class BlockField:
     def grid(self) -> BlockGrid:
         """The blocks of the picture."""
         return BlockGrid(self.size, self.side, self.longest or max(PIECE_SIDE, 2 * radius(self.model.encoder)))
+
+    @cached_property
+    def features(self) -> BlockFeatures:
+        """The features of the picture."""
+        image = partial(_image, self.model, self.pixels)
+        return BlockFeatures(self.model.encoder, image, self.grid, self.cache, self.key, self._claims)
 
     @cached_property
     def samples(self) -> SampleWindows | None:
@@ -163,54 +152,14 @@ class BlockField:
         else:
             wanted = self._window(region)
             shared = wanted if around is None else self._window(_union(region, around))
-        pieces = [piece for piece in self.grid.cut(shared) if self._lacks(common(piece, wanted))]
-        lacking = self._lacks(wanted)
-        if lacking and around is not None and _contains_centre(region, around):
-            own = self.grid.hull(lacking)
-            if 2 * self.cost(own) < sum(map(self.cost, pieces)):
+        lacking = self.features.missing
+        pieces = [piece for piece in self.grid.cut(shared) if lacking(common(piece, wanted))]
+        if around is not None and _contains_centre(region, around) and (places := lacking(wanted)):
+            own, cost = self.grid.hull(places), self.features.cost
+            if 2 * cost(own) < sum(map(cost, pieces)):
                 return [own]
         y, x = region[0] + region[2], region[1] + region[3]
         return sorted(pieces, key=lambda piece: (piece[0] + piece[2] - y) ** 2 + (piece[1] + piece[3] - x) ** 2)
-
-    def cost(self, piece: Piece) -> int:
-        """Pixels that have to go through the encoder for a piece: those within its radius of the missing blocks."""
-        missing = self._lacks(piece)
-        return area(self._outer(self.grid.hull(missing))) if missing else 0
-
-    def encode(self, piece: Piece, progress: Progress | None = None) -> Tensor:
-        """Return the features (rows, columns, C) of a piece; compute those that are not cached, in one go."""
-        with self._claims(piece):  # another thread may be computing them
-            known = {place: self.cache.get((*self.key, place), Tensor) for place in self.grid.places(piece)}
-            missing = [place for place, block in known.items() if block is None]
-            blocks = {place: block for place, block in known.items() if block is not None}
-            if missing:
-                box = self.grid.hull(missing)
-                fresh = self._encode(box, progress)
-                for place in missing:
-                    block = blocks[place] = cut_out(fresh, box, self.grid.block(place)).clone()
-                    self.cache.offer((*self.key, place), block, block.numel() * block.element_size())
-        like = next(iter(blocks.values()))
-        features = like.new_empty(piece[2] - piece[0], piece[3] - piece[1], like.shape[-1])
-        for place, block in blocks.items():
-            shared = common(self.grid.block(place), piece)
-            cut_out(features, piece, shared).copy_(cut_out(block, self.grid.block(place), shared))
-        return features
-
-    def _lacks(self, piece: Piece) -> list[tuple[int, int]]:
-        """The blocks of a piece that are not cached."""
-        return [place for place in self.grid.places(piece) if self.cache.get((*self.key, place), Tensor) is None]
-
-    def _outer(self, box: Piece) -> Piece:
-        """The pixels that the features of a box depend on."""
-        return grown(box, radius(self.model.encoder), self.size)
-
-    @torch.no_grad()
-    def _encode(self, box: Piece, progress: Progress | None) -> Tensor:
-        """Features (rows, columns, C), computed from the pixels within the encoder's radius."""
-        outer = self._outer(box)
-        image = _image(self.model, self.pixels, outer).to(next(self.model.parameters()).dtype)
-        features = encode(self.model.encoder, image, (image.shape[-2], image.shape[-1]), progress)
-        return cut_out(features, outer, box)
 
     # Evaluation
 
@@ -259,19 +208,8 @@ class BlockField:
 
     def _field(self, part: Piece, progress: Progress | None) -> Field:
         """A field of a part of the picture, from its blocks."""
-        # Pieces that no other thread is computing come first: waiting is left to the end.
-        pieces = sorted(self.grid.cut(part), key=self._claims.__contains__)
-        report = between(progress, 0.0, 0.0)  # encoding can be stopped, but is not counted
-        features: Tensor | None = None
-        for piece in pieces:
-            encoded = self.encode(piece, report)
-            if report is not None:
-                report(0.0)
-            if features is None:
-                features = encoded.new_empty(part[2] - part[0], part[3] - part[1], encoded.shape[-1])
-            shared = common(piece, part)
-            cut_out(features, part, shared).copy_(cut_out(encoded, piece, shared))
-        assert features is not None
+        stoppable = between(progress, 0.0, 0.0)  # encoding can be stopped, but is not counted
+        features = self.features.gather(part, stoppable)
         return Field(self.model, _image(self.model, self.pixels, part), features, RENDER_MEMORY)
 
 

@@ -96,7 +96,7 @@ class BlockJobs:
 
     def _encode(self, opened: Opened, field: BlockField, piece: Piece, progress: Progress) -> None:
         progress(0.0)  # stops a job that nothing needs any more
-        outer = field.cost(piece)
+        outer = field.features.cost(piece)
         if not outer:
             return
         fill = 0 if opened.is_filled else BLEED_BYTES_PER_PIXEL * opened.pixels
@@ -104,7 +104,7 @@ class BlockJobs:
         with self._store.reserve(4 * live_channels(field.model.encoder) * outer + fill, "a piece", strict=False):
             opened.part(slice(0, 1), slice(0, 1))  # fills in transparent pixels, which is not part of the rate
             with self._rates.measure(str(field.key[-1]), "encode", outer):
-                field.encode(piece, progress)
+                field.features.encode(piece, progress)
 
     def _sample(self, field: BlockField, version: int, progress: Progress) -> None:
         while field.version < version:
