@@ -162,6 +162,7 @@ def test_explicit_flags_override_a_recipe():
 def test_compact_is_the_default():
     config = parse("--minutes", "150")
     assert config == parse("--minutes", "150", "--recipe", "compact")
+    assert config == TrainConfig(data="DIV2K", minutes=150)  # pyright: ignore[reportArgumentType]
     assert (config.loss, config.constant, config.decay) == ("rms", 0, "linear")
     assert (config.optimiser, config.rate, config.ema, config.minutes) == ("muon", 1e-3, 0.999, 150)
 

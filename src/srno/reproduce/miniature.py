@@ -24,7 +24,7 @@ from srno.evaluation.methods import evaluate_method, make_method
 from srno.evaluation.protocols import Protocol, Scale
 from srno.evaluation.tables import NO_VALUE, markdown_table
 from srno.files import write_atomically
-from srno.training.config import RECIPES, TrainConfig
+from srno.training.config import TrainConfig
 from srno.training.distributed import World
 from srno.training.loop import loop
 from srno.training.recorder import Report as ReportEvent
@@ -85,7 +85,7 @@ class Miniature:
 
     def config(self, member: Member, seed: int) -> TrainConfig:
         """Training config of a member; only the model differs, and the sampling of -s."""
-        values: dict[str, Any] = RECIPES["compact"] | {"stages": self.stages, "sampling": member.sampling}
+        values: dict[str, Any] = {"stages": self.stages, "sampling": member.sampling}
         # automatic precision depends on measured speed and could differ between runs
         values |= {"hold_out": 0, "allow_small": True, "precision": self.precision}
         data = tuple(Path(folder) for folder in self.data)

@@ -1,13 +1,15 @@
 """Settings of a training run: one frozen record that is the command's flags, the API's argument and config.json."""
 
+import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter
 
 from srno.errors import SRNOError
-from srno.training.stages import Loss, Stage, at, parse_losses, parse_stages
+from srno.training.stages import Loss, Parts, Stage, at, parse_losses, parse_stages
 
 Precision: TypeAlias = Literal["auto", "fp32", "bf16"]
 
@@ -17,9 +19,9 @@ class TrainConfig:
     """Everything that decides a run's result. A budget is `steps`, `epochs` or `minutes`.
 
     >>> import srno
-    >>> config = srno.TrainConfig(data=("pictures",), preset="light", minutes=5)
-    >>> config.preset, config.minutes
-    ('light', 5)
+    >>> config = srno.TrainConfig(data="pictures", minutes=5)
+    >>> config.preset, config.loss
+    ('light', 'rms')
     """
 
     data: tuple[Path, ...]
@@ -47,7 +49,7 @@ class TrainConfig:
     minutes: float | None = None
     """Budget in minutes of training; the schedule ends with it."""
 
-    stages: str = "48x16x1152"
+    stages: str = "48x16x2304"
     """Shape of the samples, PATCHxBATCHxPOINTS; UNTIL:SHAPE,SHAPE changes it at the share UNTIL of the budget."""
     r_min: float = 1.0
     """Smallest scale drawn."""
@@ -55,7 +57,7 @@ class TrainConfig:
     """Largest scale drawn."""
     sampling: Literal["random", "sequential"] = "random"
     """Supervision points anywhere in the crop, or in one window (our reading of the paper's -s)."""
-    detail: float = 0.0
+    detail: float = 0.5
     """Share of crops placed where the picture has detail."""
     flat: float = 0.0
     """Share of crops filled with one colour, so that flat regions keep their colour up to the picture's edge."""
@@ -88,19 +90,19 @@ class TrainConfig:
     """Decay rates of Adam's moments."""
     weight_decay: float = 0.0
     """Weight decay of Muon."""
-    warmup: float = 0.05
+    warmup: float = 0.02
     """Share of the budget for the warm-up of the rate."""
     warmup_from: float = 0.0
     """Share of the peak rate at which the warm-up starts."""
     constant: float = 0.0
     """Share of the budget, after the warm-up, for which the rate stays at its peak."""
-    decay: Literal["cosine", "linear", "step"] = "cosine"
+    decay: Literal["cosine", "linear", "step"] = "linear"
     """How the rate then falls: to zero along a cosine or a line, or halved at the shares of --halve-at."""
     halve_at: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)
     """Shares of the budget at which --decay step halves the rate."""
     rate_per_epoch: bool = False
     """Change the rate once an epoch, as the published recipes do; the budget must be epochs or steps."""
-    loss: str = "l1"
+    loss: str = "rms"
     """Loss: l1, charbonnier, l2 or rms, each sample's root mean square error; UNTIL:LOSS,LOSS as with --stages."""
     clip: float | None = 1.0
     """Largest gradient norm, or none."""
@@ -125,6 +127,7 @@ class TrainConfig:
     """Validation pictures are cropped to this many pixels at their centre."""
 
     def __post_init__(self) -> None:
+        self._make_paths()
         if not self.data:
             raise SRNOError("give at least one folder of pictures with --data")
         budgets = [getattr(self, name) for name in BUDGETS if getattr(self, name) is not None]
@@ -132,7 +135,7 @@ class TrainConfig:
             raise SRNOError("give one budget above zero: --steps, --epochs or --minutes")
         if self.accumulate < 1 or any(stage.batch % self.accumulate for stage in self.all_stages):
             raise SRNOError(f"--accumulate {self.accumulate} must divide the batch of every stage in {self.stages}")
-        parse_losses(self.loss)
+        _ = self._losses  # refuses a loss that is not known
         if self.init is not None and self.init_encoder is not None:
             raise SRNOError("--init already takes the encoder: leave out --init-encoder")
         if self.revive and self.init is None and self.init_encoder is None:
@@ -153,6 +156,15 @@ class TrainConfig:
         for name in ("rate", "adam_rate", "validate_minutes", "checkpoint_minutes", "validation_pixels"):
             if getattr(self, name) <= 0:
                 raise SRNOError(f"--{name.replace('_', '-')} {getattr(self, name):g} must be above zero")
+
+    def _make_paths(self) -> None:
+        """Accept strings as paths, and one folder as `data`."""
+        given: Any = self.data
+        folders = (given,) if isinstance(given, str | os.PathLike) else given
+        object.__setattr__(self, "data", tuple(Path(folder) for folder in folders))
+        for name in ("init", "init_encoder", "validation"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, Path(getattr(self, name)))
 
     def _refuse_flags_without_effect(self) -> None:
         """Refuse a value that another flag makes useless, so that no run differs from what its flags say."""
@@ -175,17 +187,25 @@ class TrainConfig:
         if self.optimiser == "adam" and self.weight_decay:
             raise SRNOError(f"--weight-decay {self.weight_decay:g} has no effect with --optimiser adam; it is Muon's")
 
+    @cached_property
+    def _stages(self) -> Parts[Stage]:
+        return parse_stages(self.stages)
+
+    @cached_property
+    def _losses(self) -> Parts[Loss]:
+        return parse_losses(self.loss)
+
     @property
     def all_stages(self) -> tuple[Stage, ...]:
-        return tuple(stage for _, stage in parse_stages(self.stages))
+        return tuple(stage for _, stage in self._stages)
 
     def stage_at(self, progress: float) -> Stage:
         """The shape of the samples at this share of the budget."""
-        return at(parse_stages(self.stages), progress)
+        return at(self._stages, progress)
 
     def loss_at(self, progress: float) -> Loss:
         """The loss at this share of the budget."""
-        return at(parse_losses(self.loss), progress)
+        return at(self._losses, progress)
 
 
 def _words(shares: tuple[float, ...]) -> str:
@@ -236,8 +256,8 @@ _RIVALS: dict[str, Any] = _PUBLISHED | {
 """The recipe with which LIIF, LTE and MetaSR were published: 1e-4, halved at 200, 400, 600 and 800 of 1000 epochs."""
 
 RECIPES: dict[str, dict[str, Any]] = {
-    # Ours, for small budgets: measured on two cores, see docs/training.md.
-    "compact": {"stages": "48x16x2304", "detail": 0.5, "warmup": 0.02, "decay": "linear", "loss": "rms"},
+    # Ours, for small budgets: the defaults of TrainConfig, measured on two cores, see docs/training.md.
+    "compact": {},
     # SRNO as published: 250 steps an epoch. The paper's text has 1000 epochs, the published configuration 1050: 50 of
     # warm-up and 1000 of cosine decay. This is the configuration, since that is what the public code runs; read so,
     # the 1000 epochs of the text are the decay.

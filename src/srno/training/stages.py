@@ -8,6 +8,8 @@ from srno.errors import SRNOError
 
 Loss: TypeAlias = Literal["l1", "charbonnier", "rms", "l2"]
 Part = TypeVar("Part")
+Parts: TypeAlias = tuple[tuple[float, Part], ...]
+"""Shares of the budget at which each part ends, and the parts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +24,7 @@ class Stage:
     """Supervision points n_q of a sample."""
 
 
-def parse_stages(text: str) -> tuple[tuple[float, Stage], ...]:
+def parse_stages(text: str) -> Parts[Stage]:
     """`0.8:32x16x512,48x16x1152` is 32² patches, batch 16, 512 points until 80 % of the budget, then 48² and so on."""
     stages = _parse("--stages", text, _stage, "UNTIL:PATCHxBATCHxPOINTS, such as 0.8:32x16x512,48x16x1152")
     if any(min(stage.patch, stage.batch, stage.points) < 1 for _, stage in stages):
@@ -30,18 +32,17 @@ def parse_stages(text: str) -> tuple[tuple[float, Stage], ...]:
     return stages
 
 
-def parse_losses(text: str) -> tuple[tuple[float, Loss], ...]:
+def parse_losses(text: str) -> Parts[Loss]:
     """`0.8:l1,rms` is the absolute error until 80 % of the budget, then the root mean square one."""
     return _parse("--loss", text, _loss, f"one of {', '.join(get_args(Loss))}, or several such as 0.8:l1,rms")
 
 
-def at(parts: tuple[tuple[float, Part], ...], progress: float) -> Part:
+def at(parts: Parts[Part], progress: float) -> Part:
     """The part that applies at this share of the budget."""
     return next((part for until, part in parts if progress < until), parts[-1][1])
 
 
-def _parse(flag: str, text: str, parse: Callable[[str], Part], form: str) -> tuple[tuple[float, Part], ...]:
-    """Shares of the budget at which each part ends, and the parts."""
+def _parse(flag: str, text: str, parse: Callable[[str], Part], form: str) -> Parts[Part]:
     try:
         split = [part.strip().rpartition(":") for part in text.split(",")]
         parts = tuple((float(until or 1), parse(what)) for until, _, what in split)
