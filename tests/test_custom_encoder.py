@@ -73,3 +73,29 @@ def test_training_upscaling_and_both_commands(tmp_path: Path, capsys: pytest.Cap
     assert code == 0, err
     code, _, err = run(capsys, "upscale", tmp_path / "in.png", "-o", tmp_path / "o.png", "-m", tmp_path / "other")
     assert (code, NAME in err) == (2, True), err
+
+
+class Halving(SmallEncoder):
+    """Breaks the contract: its features have half the size of the picture."""
+
+    def forward(self, image: Tensor) -> Tensor:
+        return super().forward(image)[..., ::2, ::2]
+
+
+class Wide(SmallEncoder):
+    """Breaks the contract: it has more channels than it says."""
+
+    def forward(self, image: Tensor) -> Tensor:
+        return super().forward(image).repeat(1, 2, 1, 1)
+
+
+@pytest.mark.parametrize(("encoder", "shape"), [(Halving, "(1, 6, 4, 5)"), (Wide, "(1, 12, 8, 10)")])
+def test_features_of_another_shape_are_refused(encoder: type[SmallEncoder], shape: str):
+    model = srno.SRNO(CONFIG, encoder()).eval()
+    image = torch.zeros(3, 8, 10)
+    for evaluate in (lambda: srno.lift(model, image), lambda: model(image[None], size=(16, 20))):
+        with pytest.raises(srno.SRNOError) as refusal:
+            evaluate()
+        assert encoder.__name__ in str(refusal.value)
+        assert shape in str(refusal.value)
+        assert "(1, 6, 8, 10)" in str(refusal.value)

@@ -19,6 +19,8 @@ class _Checked:
     def __post_init__(self) -> None:
         for entry in fields(cast(Any, self)):
             value = getattr(self, entry.name)
+            if entry.name == "encoder" and not isinstance(value, EncoderConfig):
+                raise SRNOError(f"encoder is {value!r}; give an EDSRConfig or an RDNConfig")
             if entry.type in (int, "int") and (type(value) is not int or value < 1):
                 raise SRNOError(f"{entry.name} is {value!r}; it must be a whole number of at least 1")
 

@@ -1,5 +1,9 @@
 """Dtypes of weights and coordinates, and inputs that are refused."""
 
+import re
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
@@ -7,6 +11,7 @@ from small_models import CONFIGS, grid_queries, random_coords, random_image, ran
 from srno.config import SRNOConfig, preset
 from srno.errors import SRNOError
 from srno.operator.grid import cell_of
+from srno.operator.srno import SRNO
 from tolerances import assert_close
 
 LONG = (3, 300)
@@ -74,3 +79,34 @@ def test_wrong_shapes_are_refused(
     inputs = [torch.zeros(shape, dtype=torch.float64) for shape in (image, coords, cell)]
     with pytest.raises(SRNOError, match=rf"^{named} ha(s|ve) shape \("):
         model(*inputs)
+
+
+@pytest.mark.parametrize(
+    ("image", "named"),
+    [
+        (np.zeros((1, 3, 4, 5)), "image is a ndarray"),
+        (torch.zeros(1, 3, 4, 5, dtype=torch.uint8), "image is torch.uint8; give floats"),
+        (
+            torch.zeros(1, 3, 4, 5, dtype=torch.float64),
+            "image is torch.float64 and the model's weights are torch.float32",
+        ),
+    ],
+    ids=["array", "bytes", "double"],
+)
+def test_pictures_of_another_type_than_the_weights_are_refused(image: Any, named: str) -> None:
+    model = random_model(CONFIGS["edsr"], dtype=torch.float32)
+    with pytest.raises(SRNOError, match=re.escape(named)):
+        model(image, size=(8, 10))
+    with pytest.raises(SRNOError, match=re.escape(named)):
+        model(image, random_coords(5).float(), cell_of(2, 2))
+
+
+@pytest.mark.parametrize("config", ["light", preset("liif/light"), None], ids=["name", "another system", "none"])
+def test_an_operator_needs_its_own_config(config: Any) -> None:
+    with pytest.raises(SRNOError, match=r"give an srno\.SRNOConfig"):
+        SRNO(config)
+
+
+def test_a_config_needs_the_config_of_an_encoder() -> None:
+    with pytest.raises(SRNOError, match="encoder is 'edsr'"):
+        SRNOConfig(encoder="edsr")  # pyright: ignore[reportArgumentType]

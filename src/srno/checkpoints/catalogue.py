@@ -131,7 +131,7 @@ def _cleaning_advice() -> str:
 
 
 def load(
-    name_or_path: str | Path = "default",
+    name: str | Path = "default",
     *,
     device: torch.device | str = "cpu",
     encoder: nn.Module | None = None,
@@ -148,7 +148,7 @@ def load(
     """
     if not 0 <= clean <= 1:
         raise SRNOError(f"clean {clean!r}: give a number from 0 to 1")
-    model = read_cleaning(name_or_path, clean).model(encoder)
+    model = read_cleaning(name, clean).model(encoder)
     try:
         return model.to(device)
     except (RuntimeError, AssertionError, TypeError, NotImplementedError):
@@ -168,6 +168,8 @@ def save(model: Model, path: str | Path, *, card: Card | None = None) -> None:
         raise SRNOError(f"model is a {type(model).__name__}; give a model, such as one from srno.load")
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SRNOError(f"path {path!r}: give the path of the file to write")
+    if card is not None and not isinstance(card, Card):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SRNOError(f"card is a {type(card).__name__}; give srno.Card(name=…, licence=…, data=…, recipe=…)")
     path = Path(path)
     checkpoint = Checkpoint(config=model.config, state=model.state_dict(), card=card or Card(name=path.stem))
     write_checkpoint(checkpoint, path)

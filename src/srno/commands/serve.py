@@ -107,6 +107,6 @@ def _models(first: str | None) -> dict[str, Path]:
             raise SRNOError("no models come with this package; give one with --model PATH")
         return shipped
     path = find(first)
-    read_checkpoint(path)  # so that a bad file is reported now and not on the page
+    read_checkpoint(path).model()  # so that a bad file or a custom encoder is reported now and not on the page
     others = {name: file for name, file in shipped.items() if file != path}
     return {path.name if path.stem in others else path.stem: path} | others

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import torch
 from torch import Tensor, nn
 
-from srno.operator.encoder import radius
+from srno.operator.encoder import check_features, radius
 
 SMALL_PIXELS = 1 << 17
 """Pictures up to this size are encoded within a fraction of a second, and report their progress only when done."""
@@ -31,7 +31,8 @@ def encode(
     for (rows, outer_rows), (columns, outer_columns) in tiles:
         inner = slice(rows.start - outer_rows.start, rows.stop - outer_rows.start)
         across = slice(columns.start - outer_columns.start, columns.stop - outer_columns.start)
-        part: Tensor = encoder(image[:, :, outer_rows, outer_columns])[0, :, inner, across].permute(1, 2, 0)
+        window = image[:, :, outer_rows, outer_columns]
+        part = check_features(encoder, window, encoder(window))[0, :, inner, across].permute(1, 2, 0)
         if not features.numel():
             features = part.new_empty(height, width, part.shape[-1])
         features[rows, columns] = part

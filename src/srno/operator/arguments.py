@@ -45,15 +45,20 @@ def checked_size(size: Any) -> tuple[int, int]:
     return height, width
 
 
-def check_batch(image: Tensor) -> None:
-    """Refuse pictures that are not (batch, 3, height, width)."""
+def check_batch(image: object, dtype: torch.dtype) -> None:
+    """Refuse pictures that are not (batch, 3, height, width), or not in the precision of the weights."""
+    if not isinstance(image, Tensor):
+        raise SRNOError(f"image is a {type(image).__name__}; give a tensor (batch, 3, height, width) in [-1, 1]")
+    if not image.is_floating_point():
+        raise SRNOError(f"image is {image.dtype}; give floats in [-1, 1], such as image / 127.5 - 1")
+    if image.dtype != dtype and not torch.is_autocast_enabled(image.device.type):
+        raise SRNOError(f"image is {image.dtype} and the model's weights are {dtype}; give image.to({dtype})")
     if image.ndim != 4 or image.shape[1] != 3 or image.numel() == 0:
         raise SRNOError(f"image has shape {tuple(image.shape)}; it must be (batch, 3, height, width), not empty")
 
 
 def check_query(image: Tensor, coords: Tensor | None, cell: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Check a batch of pictures, and coords (B, ..., 2) and cell (B, 2) for it; return those."""
-    check_batch(image)
+    """Check coords (B, ..., 2) and cell (B, 2) for a batch of pictures; return them."""
     if coords is None or cell is None:
         raise SRNOError("give size=(height, width) for a whole picture, or coords and cell for points")
     batch = image.shape[0]

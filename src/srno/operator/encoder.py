@@ -34,7 +34,9 @@ def make_encoder(config: EncoderConfig) -> nn.Module:
 
 def missing_encoder_message(module: str) -> str:
     """Error message for a model that needs a custom encoder."""
-    return f"this model has a custom encoder, {module}; create an instance and pass it as encoder="
+    return (
+        f"this model has a custom encoder, {module}: pass an instance as encoder= in Python, or give --encoder {module}"
+    )
 
 
 def describe_encoder(encoder: nn.Module) -> CustomEncoderConfig:
@@ -50,6 +52,17 @@ def describe_encoder(encoder: nn.Module) -> CustomEncoderConfig:
             )
         numbers[name] = value
     return CustomEncoderConfig(module=f"{kind.__module__}:{kind.__qualname__}", **numbers)
+
+
+def check_features(encoder: nn.Module, image: Tensor, features: Tensor) -> Tensor:
+    """Refuse features that are not (B, channels, h, w) for pictures (B, 3, h, w); return them."""
+    expected = (image.shape[0], channels(encoder), *image.shape[-2:])
+    if tuple(features.shape) != expected:
+        raise SRNOError(
+            f"encoder {type(encoder).__qualname__} returns features of shape {tuple(features.shape)} for pictures of "
+            f"shape {tuple(image.shape)}; they must be (batch, channels, height, width) = {expected}"
+        )
+    return features
 
 
 def radius(encoder: nn.Module) -> int:

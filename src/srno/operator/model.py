@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from srno.config import ModelConfig
 from srno.errors import SRNOError
 from srno.operator.arguments import check_batch, check_query, checked_size
+from srno.operator.encoder import check_features
 from srno.operator.galerkin import GalerkinLayer
 from srno.operator.grid import cell_of, make_grid
 from srno.operator.sampling import LARGEST_TRAINING_SCALE, GridDecoder, PointwiseGrid, Sampling
@@ -62,10 +63,10 @@ class Model(nn.Module, ABC):
     ) -> Tensor:
         """Evaluate a batch of pictures at points, or on the pixel grid of a size.
 
-        image (B, 3, h, w) in [-1, 1]. With `size` = (H, W) → (B, 3, H, W), the cell clamped to that of ×4 beyond ×4.
-        With coords (B, ..., 2) in [-1, 1] as (y, x) and cell (B, 2) = (2/r_y, 2/r_x) → (B, ..., 3). The kernel
-        integrals are means over exactly these points. Batched and differentiable; memory grows with the points, so
-        for large pictures use `srno.lift`.
+        image (B, 3, h, w) in the precision of the weights and in [-1, 1], which is not checked. With `size` = (H, W) →
+        (B, 3, H, W), the cell clamped to that of ×4 beyond ×4. With coords (B, ..., 2) in [-1, 1] as (y, x) and cell
+        (B, 2) = (2/r_y, 2/r_x) → (B, ..., 3). The kernel integrals are means over exactly these points. Batched and
+        differentiable; memory grows with the points, so for large pictures use `srno.lift`.
 
         >>> import torch, srno
         >>> model = srno.load("default")
@@ -76,17 +77,19 @@ class Model(nn.Module, ABC):
             if coords is not None or cell is not None:
                 raise SRNOError("size together with coords or cell: give size for a whole picture, or coords and cell")
             return self._forward_grid(image, size)
+        check_batch(image, self._dtype)
         coords, cell = check_query(image, coords, cell)
         return self._evaluate(image, coords.flatten(1, -2), cell).reshape(*coords.shape[:-1], 3)
 
     def reference(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
         """The same as forward(image, coords, cell), directly from the equations: the reference of the tests."""
+        check_batch(image, self._dtype)
         coords, cell = check_query(image, coords, cell)
-        rgb = self.decode(self.encoder(image), image, coords.flatten(1, -2), cell)
+        rgb = self.decode(self._encode(image), image, coords.flatten(1, -2), cell)
         return rgb.reshape(*coords.shape[:-1], 3)
 
     def _forward_grid(self, image: Tensor, size: tuple[int, int]) -> Tensor:
-        check_batch(image)
+        check_batch(image, self._dtype)
         size = checked_size(size)
         if min(size) < 1:
             raise SRNOError(f"size is {size}; it must be (height, width), each at least 1")
@@ -97,8 +100,15 @@ class Model(nn.Module, ABC):
         return rgb.transpose(1, 2).unflatten(-1, size)
 
     def _evaluate(self, image: Tensor, coords: Tensor, cell: Tensor) -> Tensor:
-        features = self.encoder(image.contiguous(memory_format=torch.channels_last))
+        features = self._encode(image.contiguous(memory_format=torch.channels_last))
         return self.prepare(features, image, cell)(coords)
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
+
+    def _encode(self, image: Tensor) -> Tensor:
+        return check_features(self.encoder, image, self.encoder(image))
 
     def clip_cell(self, coords: Tensor, cell: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the query with its cell clamped to at least that of ×4: coordinates and cell to evaluate.

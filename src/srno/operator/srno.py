@@ -6,6 +6,7 @@ from functools import partial
 from torch import Tensor, nn
 
 from srno.config import SRNOConfig
+from srno.errors import SRNOError
 from srno.operator import fused
 from srno.operator.encoder import describe_encoder, make_encoder
 from srno.operator.galerkin import GalerkinLayer
@@ -31,6 +32,8 @@ class SRNO(Model):
     config: SRNOConfig
 
     def __init__(self, config: SRNOConfig, encoder: nn.Module | None = None) -> None:
+        if not isinstance(config, SRNOConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise SRNOError(f"config is {config!r}; give an srno.SRNOConfig, or take srno.create_model")
         if encoder is not None:
             config = config.with_encoder(describe_encoder(encoder))
         super().__init__(config, make_encoder(config.encoder) if encoder is None else encoder)
