@@ -417,3 +417,12 @@ def test_precision_does_not_change_the_callers_model():
     with pytest.raises(SRNOError, match="precision 'half': choose auto, fp32, bf16, fp16"):
         srno.upscale(np.zeros((4, 4, 3), np.uint8), precision="half")  # pyright: ignore[reportArgumentType, reportCallIssue]
     assert next(model.parameters()).dtype == torch.float32
+
+
+def test_bfloat16_tensors_keep_their_type():
+    model = tiny_model()
+    image = torch.rand(3, 5, 6)
+    large = srno.upscale(image.bfloat16(), scale=2, model=model)
+    assert large.dtype == torch.bfloat16
+    expected = srno.upscale(image.bfloat16().float(), scale=2, model=model)
+    assert torch.equal(large, expected.bfloat16())

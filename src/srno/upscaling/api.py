@@ -213,7 +213,9 @@ def _checked_quality(quality: int | None) -> int | None:
 
 def _upscale_tensor(image: Tensor, request: Request, upscaler: Upscaler, progress: Progress | None) -> Tensor:
     """(3, h, w) or (B, 3, h, w) → the same kind at the requested size."""
-    pictures = image.detach().cpu().reshape(-1, *image.shape[-3:]).permute(0, 2, 3, 1).numpy()
+    values = image.detach().cpu()
+    values = values.float() if values.dtype == torch.bfloat16 else values  # numpy has no bfloat16
+    pictures = values.reshape(-1, *image.shape[-3:]).permute(0, 2, 3, 1).numpy()
     target = request.target((image.shape[-1], image.shape[-2]))
     large = [
         enlarge(one, None, target, upscaler, one.dtype, part_of(progress, number, len(pictures)))[0]
