@@ -1,7 +1,10 @@
 """The cache computes each result once, also for several threads."""
 
+import copy
+import pickle
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -49,3 +52,13 @@ def test_a_failed_computation_is_retried():
     with pytest.raises(ValueError, match="no"):
         once(0, sometimes)
     assert once(0, sometimes) == 5
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda cache: pickle.loads(pickle.dumps(cache))])
+def test_a_copy_starts_empty(duplicate: Callable[[Once[str, int]], Once[str, int]]):
+    cache: Once[str, int] = Once(2)
+    assert cache("a", lambda: 1) == 1
+    other = duplicate(cache)
+    assert other.get("a") is None
+    assert other("a", lambda: 2) == 2
+    assert cache.get("a") == 1

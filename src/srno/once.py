@@ -18,6 +18,10 @@ class Once(Generic[Key, Value]):
         self._slots: OrderedDict[Key, _Slot] = OrderedDict()
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> "tuple[type[Once[Key, Value]], tuple[int]]":
+        """A copy starts empty: locks cannot be copied, and results can be computed again."""
+        return Once, (self._capacity,)
+
     def __call__(self, key: Key, make: Callable[[], Value]) -> Value:
         """Return the result for `key`; compute it if it is not cached."""
         slot = self._slot(key)
