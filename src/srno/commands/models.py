@@ -34,8 +34,14 @@ def models(*, as_json: Annotated[bool, Parameter(name="--json", negative="")] = 
         default = ", the default" if model.path.stem == DEFAULT_MODEL else ""
         console.print(f"{model.path.stem}{default}: {model.parameters:,} parameters")
         console.print(Padding(f"licence: {model.card.licence}", (0, 2)))
-        console.print(Padding(f"recipe: {model.card.recipe.partition(';')[0]}", (0, 2)))
+        console.print(Padding(f"training: {_last_part(model.card.recipe)}", (0, 2)))
         console.print(_results(model.card.results))
+
+
+def _last_part(recipe: str) -> str:
+    """The last of the training runs in a card's recipe, without its flags."""
+    *before, last = recipe.split("; then ")
+    return last.partition(";")[0] + (f", after {len(before)} earlier runs" if before else "")
 
 
 def _results(results: dict[str, Any]) -> Table:
