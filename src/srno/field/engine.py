@@ -69,9 +69,11 @@ def layer_map(layer: GalerkinLayer, sums: Moments, n: int) -> LayerMap:
 class Passes:
     """z at all points, layer after layer: recomputed from z_0 in each pass, or kept if the memory suffices."""
 
-    def __init__(self, start: Callable[[], Iterable[Points]], *, keep: bool) -> None:
+    def __init__(
+        self, start: Callable[[], Iterable[Points]], *, keep: bool = False, layers: Iterable[LayerMap] = ()
+    ) -> None:
         self.start, self.keep = start, keep
-        self.layers: list[LayerMap] = []
+        self.layers = list(layers)
         self.kept: deque[Points] = deque()
         self.applied = 0
         """Layers that have been applied to the kept z."""

@@ -13,6 +13,7 @@ from srno.field.encode import encode
 from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points, sum_moments
 from srno.field.plan import Plan, encoder_tile, plan_render, retry_in_smaller_pieces, retry_in_smaller_tiles
 from srno.field.quadrature import Integral, golden_lattice, integral_points
+from srno.field.threads import run_in_threads
 from srno.machine import default_budget, parse_memory, release_memory
 from srno.once import Once
 from srno.operator.arguments import check_points, checked_image, checked_size
@@ -108,8 +109,7 @@ class Field:
 
         def attempt(plan: Plan) -> tuple[Moments, int]:
             grid = self._grid(sampling, cell_clip)
-            passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), keep=False)
-            passes.layers.extend(layers)
+            passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), layers=layers)
             return sum_moments(layer, passes, lambda _: None)
 
         return retry_in_smaller_pieces(self._plan(sampling), attempt)
@@ -141,7 +141,8 @@ class Field:
 
     def _plan(self, sampling: Sampling) -> Plan:
         device = self.image.device
-        return plan_render(self.model.footprint(), sampling, self.memory or default_budget(device), device)
+        threads = torch.get_num_threads() if device.type == "cpu" else 1
+        return plan_render(self.model.footprint(), sampling, self.memory or default_budget(device), device, threads)
 
     def _batched_features(self) -> Tensor:
         return self.features.permute(2, 0, 1).unsqueeze(0)
@@ -157,16 +158,24 @@ class Field:
         self, sampling: Sampling, plan: Plan, known: Integrals | None, cell_clip: bool, advance: Advance
     ) -> Tensor:
         grid = self._grid(sampling, cell_clip)
-        passes = Passes(lambda: grid.chunks(plan.chunk, plan.strip), keep=plan.keep and known is None)
-        if known is None:
-            found = integrate(self.model.kernel_layers(), passes, advance)
-            self._integrals(self._key(sampling, None, cell_clip), lambda: found)
-        else:
-            passes.layers.extend(known)
         out = self.image.new_empty(3, *sampling.size)
-        for chunk, z in passes:
-            out[:, chunk.top : chunk.bottom, chunk.left : chunk.right] = grid.rgb(chunk, z)
-            advance(chunk.points)
+
+        def fill(passes: Passes, advance: Advance) -> None:
+            with torch.no_grad():  # a setting of each thread
+                for chunk, z in passes:
+                    out[:, chunk.top : chunk.bottom, chunk.left : chunk.right] = grid.rgb(chunk, z)
+                    advance(chunk.points)
+
+        if known is None:
+            whole = Passes(lambda: grid.chunks(plan.chunk, plan.strip), keep=plan.keep)
+            known = integrate(self.model.kernel_layers(), whole, advance)
+            self._integrals(self._key(sampling, None, cell_clip), lambda: known)
+            if plan.keep:
+                fill(whole, advance)
+                return out
+        bands = plan.bands(sampling.size[0])
+        passes = [Passes(partial(grid.chunks, plan.chunk, plan.strip, band), layers=known) for band in bands]
+        run_in_threads([partial(fill, each) for each in passes], advance)
         return out
 
     def _grid(self, sampling: Sampling, cell_clip: bool) -> GridDecoder:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeVar
 
 import torch
@@ -18,10 +19,16 @@ Result = TypeVar("Result")
 BYTES_PER_VALUE = 4
 """Of fp32; half precision is budgeted the same."""
 
-CHUNK_VALUES = {"cpu": 1 << 19}
+CHUNK_VALUES = {"cpu": 1 << 20}
 """Values of z per chunk: few enough for the caches of a CPU, enough to occupy a GPU."""
 GPU_CHUNK_VALUES = 1 << 25
+STRIP_VALUES = 1 << 22
+"""Projected values of a strip: few enough for the last cache of a CPU."""
+SHORTEST_STRIP = 16
+"""Rows of a strip, unless memory is short: neighbouring strips project one or two rows twice."""
 SMALLEST_CHUNK = 64
+SMALLEST_BAND = 1 << 14
+"""Output points that are worth a thread of their own."""
 SMALLEST_TILE = 16
 """Pixels along a side of a tile of the encoder."""
 
@@ -36,6 +43,13 @@ class Plan:
     """Rows of the picture whose features are projected at once."""
     keep: bool
     """Whether z is kept between passes or recomputed."""
+    threads: int = 1
+    """Bands of rows that are computed at once when the integrals are known."""
+
+    def bands(self, rows: int) -> list[range]:
+        """Divide the rows of an output among the threads."""
+        edges = [rows * i // self.threads for i in range(self.threads + 1)]
+        return [range(top, bottom) for top, bottom in pairwise(edges) if top < bottom]
 
     def halved(self) -> "Plan":
         """The same work in smaller pieces, after the system has run out of memory."""
@@ -44,18 +58,20 @@ class Plan:
         return replace(self, chunk=self.chunk // 2, strip=max(1, self.strip // 2), keep=False)
 
 
-def plan_render(footprint: Footprint, sampling: Sampling, budget: int, device: torch.device) -> Plan:
+def plan_render(footprint: Footprint, sampling: Sampling, budget: int, device: torch.device, threads: int = 1) -> Plan:
     """Plan a render within `budget` bytes in addition to the picture, its features and the output."""
+    threads = max(1, min(threads, sampling.size[0] * sampling.size[1] // SMALLEST_BAND))
     per_point = BYTES_PER_VALUE * footprint.point
     chunk = CHUNK_VALUES.get(device.type, GPU_CHUNK_VALUES) // footprint.width
-    chunk = max(SMALLEST_CHUNK, min(chunk, budget // 4 // per_point))
+    chunk = max(SMALLEST_CHUNK, min(chunk, budget // 4 // per_point // threads))
     if not footprint.column:
-        return Plan(chunk, sampling.lr[0], keep=False)
+        return Plan(chunk, sampling.lr[0], False, threads)
     per_row = BYTES_PER_VALUE * footprint.column * sampling.lr[1]
-    strip = max(1, min(sampling.lr[0], budget // 4 // per_row))
+    within_cache = max(SHORTEST_STRIP, STRIP_VALUES // (footprint.column * sampling.lr[1]))
+    strip = max(1, min(sampling.lr[0], within_cache, budget // 4 // per_row // threads))
     z = BYTES_PER_VALUE * footprint.latent * sampling.size[0] * sampling.size[1]
     keep = 0 < z <= budget - chunk * per_point - (strip + 1) * per_row
-    return Plan(chunk, strip, keep)
+    return Plan(chunk, strip, keep, threads)
 
 
 def encoder_tile(encoder: nn.Module, lr: tuple[int, int], budget: int) -> tuple[int, int]:

@@ -38,8 +38,8 @@ class Latent:
     y: AxisWeights
     x: AxisWeights
 
-    def chunks(self, points: int, strip: int) -> Iterator[tuple[Chunk, Tensor]]:
-        """Yield all output pixels from top to bottom, each chunk with its z_0 (points, d_z).
+    def chunks(self, points: int, strip: int, band: range | None = None) -> Iterator[tuple[Chunk, Tensor]]:
+        """Yield all output pixels, or those of a band of rows, from top to bottom, each chunk with z_0 (points, d_z).
 
         At most `strip` rows of the picture are projected at once. The caller may overwrite z_0. The next chunk reuses
         its memory: allocating it for each chunk costs more than the arithmetic on it. Sums of neighbours are computed
@@ -52,7 +52,7 @@ class Latent:
         picked = [like.new_empty(rows, self.features.shape[1], *self.stencil) for _ in range(2)]
         latent = [like.new_empty(rows * columns, self.stencil[-1]) for _ in range(2)]
         narrow = self.weight.new_empty(rows * columns, self.stencil[-1]) if self.wide != self.weight.dtype else None
-        for top, bottom in self._bands(strip):
+        for top, bottom in self._runs(band or range(len(self.y.index)), strip):
             for chunk, combined in self._combined(top, bottom, rows, columns, picked):
                 z = self._combine_columns(combined, chunk, latent)
                 yield chunk, z if narrow is None else narrow[: chunk.points].copy_(z)
@@ -67,19 +67,19 @@ class Latent:
         """The precision of sums: that of the weights, at least fp32."""
         return torch.promote_types(self.weight.dtype, torch.float32)
 
-    def _bands(self, strip: int) -> Iterator[tuple[int, int]]:
+    def _runs(self, band: range, strip: int) -> Iterator[tuple[int, int]]:
         """Runs of output rows that need at most `strip` rows of the picture (or those of a single output row)."""
         lowest, highest = self.y.index.amin(1).tolist(), self.y.index.amax(1).tolist()
-        top = 0
-        for row in range(1, len(lowest) + 1):
-            if row == len(lowest) or highest[row] - lowest[top] >= strip:
+        top = band.start
+        for row in range(band.start + 1, band.stop + 1):
+            if row == band.stop or highest[row] - lowest[top] >= strip:
                 yield top, row
                 top = row
 
     def _combined(
         self, top: int, bottom: int, rows: int, columns: int, out: list[Tensor]
     ) -> Iterator[tuple[Chunk, Tensor]]:
-        """The chunks of a band of output rows, with the sums over the stencil's rows; its projection ends with it."""
+        """The chunks of a run of output rows, with the sums over the stencil's rows; its projection ends with it."""
         first, last = int(self.y.index[top:bottom].min()), int(self.y.index[top:bottom].max()) + 1
         projected, width = self._project(first, last), self.x.index.shape[0]
         for start in range(top, bottom, rows):
@@ -132,8 +132,8 @@ class LatentGrid(GridDecoder):
         self.hidden = projection.hidden
         self.last, self.last_bias = projection.rgb.weight, projection.rgb.bias.unsqueeze(1)
 
-    def chunks(self, points: int, rows: int) -> Iterator[tuple[Chunk, Tensor]]:
-        return self.latent.chunks(points, rows)
+    def chunks(self, points: int, strip: int, band: range | None = None) -> Iterator[tuple[Chunk, Tensor]]:
+        return self.latent.chunks(points, strip, band)
 
     def rgb(self, chunk: Chunk, z: Tensor) -> Tensor:
         hidden = affine_gelu(z, self.hidden.weight, self.hidden.bias)

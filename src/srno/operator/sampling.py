@@ -115,10 +115,11 @@ class GridDecoder(ABC):
     """A model's decoder for one picture on one grid, which it processes in chunks."""
 
     @abstractmethod
-    def chunks(self, points: int, rows: int) -> Iterator[tuple[Chunk, Tensor]]:
+    def chunks(self, points: int, strip: int, band: range | None = None) -> Iterator[tuple[Chunk, Tensor]]:
         """Yield every chunk of at most `points` output pixels with its z_0 (points, d_z), top to bottom.
 
-        At most `rows` rows of the picture are projected at once. The caller may overwrite z_0; the next chunk does.
+        With a band, only these rows of the output. At most `strip` rows of the picture are projected at once. The
+        caller may overwrite z_0; the next chunk does.
         """
 
     @abstractmethod
@@ -133,12 +134,17 @@ class PointwiseGrid(GridDecoder):
         self.answer, self.size = answer, sampling.size
         self.y, self.x = sampling.axis(0, device), sampling.axis(1, device)
 
-    def chunks(self, points: int, rows: int) -> Iterator[tuple[Chunk, Tensor]]:  # noqa: ARG002
+    def chunks(
+        self,
+        points: int,
+        strip: int,  # noqa: ARG002
+        band: range | None = None,
+    ) -> Iterator[tuple[Chunk, Tensor]]:
         height, width = self.size
-        step = max(1, points // width)
-        for top in range(0, height, step):
+        rows, step = band or range(height), max(1, points // width)
+        for top in range(rows.start, rows.stop, step):
             for left in range(0, width, points):
-                chunk = Chunk(top, min(top + step, height), left, min(left + points, width))
+                chunk = Chunk(top, min(top + step, rows.stop), left, min(left + points, width))
                 axes = (self.y[chunk.top : chunk.bottom], self.x[chunk.left : chunk.right])
                 yield chunk, torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).reshape(-1, 2)
 
