@@ -28,18 +28,18 @@ def test_pictures_without_a_command_are_enlarged(tokens: list[str]):
 @pytest.mark.parametrize(
     "tokens", [[], ["--help"], ["--version"], ["train", "--data", "x"], ["upscal", "photo.jpg"], ["-v"], ["nothing"]]
 )
-def test_other_words_stay(tokens: list[str]):
+def test_other_arguments_are_unchanged(tokens: list[str]):
     assert understand(tokens) == tokens
 
 
-def test_names_that_begin_with_a_dash_are_names():
+def test_file_names_may_begin_with_a_dash():
     assert understand(["upscale", "-s", "2", "-a.png", "--b.jpg"]) == ["upscale", "-s", "2", "./-a.png", "./--b.jpg"]
     assert understand(["-a.png"]) == ["upscale", "./-a.png"]
     assert understand(["upscale", "a.png", "--output=-b.png"]) == ["upscale", "a.png", "--output=-b.png"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_every_command(capsys: pytest.CaptureFixture[str], shell: str):
+def test_completion_lists_every_command(capsys: pytest.CaptureFixture[str], shell: str):
     with pytest.raises(SystemExit) as stop:
         main(["completion", shell])
     script = capsys.readouterr().out

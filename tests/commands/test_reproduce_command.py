@@ -136,7 +136,7 @@ def test_training_pictures_of_div2k_are_never_scored(
     assert "with pictures in DATA/DIV2K/DIV2K_valid_HR" in out
 
 
-def test_weights_that_the_tables_pictures_chose_are_not_scored_or_the_table_says_so(
+def test_weights_selected_on_the_tables_pictures_are_left_out_or_marked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The run was validated on the set that the table reports: its last weights are taken; without them, a note."""

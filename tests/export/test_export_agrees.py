@@ -93,7 +93,7 @@ def test_half_precision(name: str):
 
 @settings(max_examples=25)
 @given(st.sampled_from(sorted(ALL)), jobs, st.data())
-def test_a_tile_is_cut_out_of_the_whole(name: str, job: Job, data: st.DataObject):
+def test_a_tile_equals_the_crop_of_the_whole(name: str, job: Job, data: st.DataObject):
     top, left = (data.draw(st.integers(0, side - 1)) for side in job.size)
     bottom, right = (data.draw(st.integers(start + 1, side)) for start, side in zip((top, left), job.size, strict=True))
     inputs = {"image": job.image, "size": np.array(job.size), "tile": np.array([top, left, bottom, right])}

@@ -58,7 +58,7 @@ def test_every_tensor_has_a_type_and_named_or_known_sides(name: str):
                     assert all(dim.WhichOneof("value") for dim in tensor.shape.dim), f"{output} has an unknown side"
 
 
-def test_inputs_and_outputs_are_as_promised():
+def test_inputs_and_outputs_are_as_documented():
     graph = exporter("edsr").whole().graph
     assert [shape_of(each) for each in graph.input] == [("image", [1, 3, "h", "w"]), ("size", [2])]
     assert [shape_of(each) for each in graph.output] == [("enlarged", [1, 3, "H", "W"])]
@@ -71,7 +71,7 @@ def shape_of(value: onnx.ValueInfoProto) -> tuple[str, list[int | str]]:
 
 @pytest.mark.parametrize("name", sorted(ALL))
 @pytest.mark.parametrize("points", [None, 60])
-def test_standard_operators_alone_and_nothing_unused(name: str, points: int | None):
+def test_graphs_have_standard_operators_only_and_nothing_unused(name: str, points: int | None):
     for model in graphs_of(exporter(name, points)):
         assert [(each.domain, each.version) for each in model.opset_import] == [("", OPSET)]
         assert model.ir_version == IR_VERSION

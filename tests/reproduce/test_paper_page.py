@@ -100,7 +100,7 @@ def test_every_table_and_figure_has_a_command(row: PaperRow):
     assert row.command.startswith("`srno ")
 
 
-def test_no_thumbnail_is_left_over():
+def test_every_thumbnail_is_used():
     shown = {name for row in ROWS for name in re.findall(r"\(paper/(.+)\)", row.here)}
     assert {path.name for path in (DOCS / "paper").iterdir()} == shown
 

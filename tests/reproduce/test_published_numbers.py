@@ -91,6 +91,6 @@ def test_the_file_has_no_more_values_than_the_paper_and_the_literature():
     assert literature == 9
 
 
-def test_the_layout_of_the_source_is_read():
+def test_cells_of_a_latex_row_are_read():
     row = r"\multirow{3}{*}{Set5} & EDSR-baseline-LTE~\cite{lee} & \textbf{38.03} & 34.48 & - "
     assert cells(row) == ["Set5", "EDSR-baseline-LTE", "38.03", "34.48", "-"]

@@ -218,7 +218,7 @@ def test_the_head_of_a_request_has_to_arrive_in_time(models, monkeypatch, tmp_pa
         process.communicate()
 
 
-def test_an_own_file_is_served_under_the_name_of_a_shipped_model(models, tmp_path):
+def test_a_file_named_like_a_shipped_model_is_listed_with_its_suffix(models, tmp_path):
     own = tmp_path / "light.safetensors"
     own.write_bytes(models["rough"].read_bytes())
     shipped = {name: find(name) for name in list_models()}

@@ -78,7 +78,7 @@ def test_a_run_saves_a_state_before_its_first_step(pictures: Path, tmp_path: Pat
     assert [int(state.stem) for state in run.states()] == [1, 0]
 
 
-def test_checkpoints_are_due_half_a_minute_from_the_start_and_then_every_five_minutes(pictures: Path, tmp_path: Path):
+def test_checkpoints_are_due_soon_after_the_start_and_then_every_checkpoint_minutes(pictures: Path, tmp_path: Path):
     """At the latest, with the default settings."""
     config, run = small_config(pictures, steps=1), Run(tmp_path / "run")
     learner = Learner.begin(config, torch.device("cpu"))
@@ -139,7 +139,7 @@ def test_a_changed_budget_that_is_used_up_is_refused(pictures: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("budget", [{"steps": 2}, {"minutes": 0.001}])
-def test_a_finished_run_that_is_resumed_stays_as_it_is(pictures: Path, tmp_path: Path, budget: dict[str, float]):
+def test_a_finished_run_that_is_resumed_is_unchanged(pictures: Path, tmp_path: Path, budget: dict[str, float]):
     config = small_config(pictures, **budget)
     train_here(config, tmp_path / "run")
     files = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
