@@ -9,8 +9,9 @@ import pytest
 import srno
 
 EXTRAS = {
-    *("starlette", "uvicorn", "multipart", "python_multipart", "matplotlib", "tensorboard"),
+    *("starlette", "uvicorn", "multipart", "python_multipart", "segno", "matplotlib", "tensorboard"),
     *("onnx", "onnxscript", "onnxruntime"),
+    *("pillow_heif", "pillow_jxl"),
     *("dask", "distributed", "zarr", "numcodecs"),
     *("pytest", "hypothesis", "skimage", "scipy", "torchmetrics", "httpx2", "playwright"),
 }
