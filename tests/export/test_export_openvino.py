@@ -9,7 +9,7 @@ from export.exported import ALL, ALLOWED, KERNELS, difference, engine, exporter,
 from small_models import CONFIGS
 from srno.export.export import Precision
 
-openvino = pytest.importorskip("openvino")
+openvino = pytest.importorskip("openvino", reason="OpenVINO is not part of srno[dev]: pip install openvino")
 IMAGE, SIZE = picture(9, 7), (23, 31)
 
 

@@ -76,7 +76,7 @@ def published_values() -> Iterator[tuple[str, str, str, tuple[float, ...]]]:
         yield "costs", "", method, (cost.parameters, cost.flops)
 
 
-@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's source is not beside the repository")
+@pytest.mark.benchmark_sets("../docs/paper.tex")
 def test_all_values_are_those_of_the_paper():
     theirs = {(table, data, method): values for table, data, method, values in paper_values()}
     ours = {(table, data, method): values for table, data, method, values in published_values()}
