@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -328,15 +329,9 @@ def test_the_supplements_comparison_has_a_row_per_pair_though_scales_repeat(
     ],
 )
 def test_wrong_use_is_an_error_that_names_the_value(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tokens: tuple[str, ...],
-    words: str,
+    usage_error: Callable[..., tuple[str, str]], tokens: tuple[str, ...], words: str
 ) -> None:
-    monkeypatch.chdir(make_set(tmp_path / "set", (30, 30)))
-    code, _, err = run(capsys, "reproduce", *tokens)
-    assert code == 2
+    _, err = usage_error("reproduce", *tokens)
     assert words in err
 
 

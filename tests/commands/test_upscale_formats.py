@@ -20,16 +20,6 @@ from tiny_models import write_tiny
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with a model in a folder beside it."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    write_tiny(tmp_path / "tiny.safetensors")
-    return folder
-
-
 def up(capsys: Capture, *tokens: str | Path) -> tuple[int, str, str]:
     return call(capsys, "-m", "../tiny.safetensors", *tokens)
 
