@@ -13,7 +13,6 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from cyclopts import CycloptsError
@@ -221,20 +220,8 @@ def run_block(block: Block, names: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("page", PYTHON_PAGES)
 def test_python_blocks_run_in_order(page: str, folder: Path) -> None:
-    """Blocks of a page share their names, and start with those that its text introduces."""
-    generator = torch.Generator().manual_seed(0)
-    images = torch.rand(2, 3, 112, 128, generator=generator) * 2 - 1
-    names: dict[str, object] = {
-        "srno": srno,
-        "Image": Image,
-        "Path": Path,
-        "array": np.zeros((*PICTURE_SIZE[::-1], 3), np.uint8),
-        "model": srno.load("default"),
-        "images": images,
-        "image": images[0],
-        "coords": torch.rand(5, 2, generator=generator) * 2 - 1,
-        "cell": torch.tensor([0.1, 0.1]),
-    }
+    """Blocks of a page share their names, and need no others."""
+    names: dict[str, object] = {}
     for block in BLOCKS:
         if block.page == page and block.language == "python":
             run_block(block, names)
