@@ -15,16 +15,16 @@ settings.load_profile("srno")
 MISSING_SETS = "no benchmark sets beside the repository"
 
 
-def missing_folders(item: pytest.Item) -> list[str]:
-    """Folders of the shared data that a test's `benchmark_sets` markers name and that are not there."""
+def missing_data(item: pytest.Item) -> list[str]:
+    """Paths below the shared data that a test's `benchmark_sets` markers name and that are not there."""
     named = [name for marker in item.iter_markers("benchmark_sets") for name in marker.args]
-    return [name for name in named if not (SHARED_DATA / name).is_dir()]
+    return [name for name in named if not (SHARED_DATA / name).exists()]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip the tests whose benchmark sets are missing."""
     for item in items:
-        if missing := missing_folders(item):
+        if missing := missing_data(item):
             item.add_marker(pytest.mark.skip(reason=f"{MISSING_SETS}: {', '.join(missing)}"))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from srno.cli import COMMANDS, main, understand
+from srno.cli import COMMANDS, complete_tokens, main
 
 
 @pytest.fixture(autouse=True)
@@ -22,24 +22,30 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [["photo.jpg"], ["photo.HEIC", "-s", "3"], ["-s", "3", "photo.jpg"], ["holiday"], ["*.png"], ["-"], ["scan"]],
 )
 def test_pictures_without_a_command_are_enlarged(tokens: list[str]):
-    assert understand(tokens) == ["upscale", *tokens]
+    assert complete_tokens(tokens) == ["upscale", *tokens]
 
 
 @pytest.mark.parametrize(
     "tokens", [[], ["--help"], ["--version"], ["train", "--data", "x"], ["upscal", "photo.jpg"], ["-v"], ["nothing"]]
 )
-def test_other_words_stay(tokens: list[str]):
-    assert understand(tokens) == tokens
+def test_other_arguments_are_unchanged(tokens: list[str]):
+    assert complete_tokens(tokens) == tokens
 
 
-def test_names_that_begin_with_a_dash_are_names():
-    assert understand(["upscale", "-s", "2", "-a.png", "--b.jpg"]) == ["upscale", "-s", "2", "./-a.png", "./--b.jpg"]
-    assert understand(["-a.png"]) == ["upscale", "./-a.png"]
-    assert understand(["upscale", "a.png", "--output=-b.png"]) == ["upscale", "a.png", "--output=-b.png"]
+def test_file_names_may_begin_with_a_dash():
+    assert complete_tokens(["upscale", "-s", "2", "-a.png", "--b.jpg"]) == [
+        "upscale",
+        "-s",
+        "2",
+        "./-a.png",
+        "./--b.jpg",
+    ]
+    assert complete_tokens(["-a.png"]) == ["upscale", "./-a.png"]
+    assert complete_tokens(["upscale", "a.png", "--output=-b.png"]) == ["upscale", "a.png", "--output=-b.png"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_every_command(capsys: pytest.CaptureFixture[str], shell: str):
+def test_completion_lists_every_command(capsys: pytest.CaptureFixture[str], shell: str):
     with pytest.raises(SystemExit) as stop:
         main(["completion", shell])
     script = capsys.readouterr().out

@@ -32,7 +32,7 @@ class SmallEncoder(nn.Module):
 NAME = f"{__name__}:SmallEncoder"
 
 
-def test_a_picture_is_the_same_in_pieces_and_as_a_batch():
+def test_a_field_in_pieces_equals_the_model_on_a_batch():
     torch.manual_seed(0)
     model = srno.SRNO(CONFIG, SmallEncoder()).eval()
     image = torch.rand(3, 40, 30) * 2 - 1

@@ -13,7 +13,6 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from cyclopts import CycloptsError
@@ -207,7 +206,7 @@ OTHER_PROGRAMS: dict[str, tuple[str, Callable[[tuple[str, ...]], None]]] = {
 
 
 @pytest.mark.parametrize("command", OTHER_COMMANDS, ids=str)
-def test_another_program_is_given_what_exists(command: Command, folder: Path) -> None:
+def test_files_and_options_of_other_programs_exist(command: Command, folder: Path) -> None:
     assert command.words[0] in OTHER_PROGRAMS, f"{command}: add the program to OTHER_PROGRAMS"
     OTHER_PROGRAMS[command.words[0]][1](command.words)
 
@@ -221,27 +220,15 @@ def run_block(block: Block, names: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("page", PYTHON_PAGES)
 def test_python_blocks_run_in_order(page: str, folder: Path) -> None:
-    """Blocks of a page share their names, and start with those that its text introduces."""
-    generator = torch.Generator().manual_seed(0)
-    images = torch.rand(2, 3, 112, 128, generator=generator) * 2 - 1
-    names: dict[str, object] = {
-        "srno": srno,
-        "Image": Image,
-        "Path": Path,
-        "array": np.zeros((*PICTURE_SIZE[::-1], 3), np.uint8),
-        "model": srno.load("default"),
-        "images": images,
-        "image": images[0],
-        "coords": torch.rand(5, 2, generator=generator) * 2 - 1,
-        "cell": torch.tensor([0.1, 0.1]),
-    }
+    """Blocks of a page share their names, and need no others."""
+    names: dict[str, object] = {}
     for block in BLOCKS:
         if block.page == page and block.language == "python":
             run_block(block, names)
 
 
 @pytest.mark.parametrize("block", [it for it in BLOCKS if it.language not in (*SHELLS, "python")], ids=str)
-def test_another_block_is_known(block: Block) -> None:
+def test_other_blocks_are_listed(block: Block) -> None:
     """JSON parses; anything else that is neither a command nor Python has to be listed."""
     if block.language == "json":
         json.loads(block.text)
@@ -249,7 +236,7 @@ def test_another_block_is_known(block: Block) -> None:
         assert (block.page, block.language) in OTHER_BLOCKS, f"{block} ({block.language}): add it to OTHER_BLOCKS"
 
 
-def test_no_exception_is_listed_in_vain() -> None:
+def test_every_listed_exception_is_used() -> None:
     python = [block.text for block in BLOCKS if block.language == "python"]
     unused = [start for start in ONLY_PARSED if not any(it.text.startswith(start) for it in OWN_COMMANDS)]
     unused += [part for part in ONLY_COMPILED if not any(part in text for text in python)]

@@ -32,7 +32,7 @@ def child(code: str) -> Iterator[subprocess.Popen[str]]:
         process.wait()
 
 
-def test_a_claim_excludes_other_processes_and_ends_with_its_own(tmp_path: Path):
+def test_a_claim_excludes_other_processes_and_ends_with_its_process(tmp_path: Path):
     result = tmp_path / "cat.png"
     code = f"with claimed(Path({str(result)!r})) as free:\n    print('ready', flush=True)\n    time.sleep(600)"
     with child(code), claimed(result) as free:
@@ -53,7 +53,7 @@ def test_claims_of_other_results_are_independent(tmp_path: Path):
         assert (one, other, again) == (True, True, False)
 
 
-def test_leftovers_of_killed_processes_are_removed_and_files_in_work_stay(tmp_path: Path):
+def test_leftovers_of_killed_processes_are_removed_and_files_in_use_stay(tmp_path: Path):
     code = f"with replacing(Path({str(tmp_path / 'cat.png')!r})) as stream:\n"
     code += "    stream.write(b'half')\n    stream.flush()\n    print('ready', flush=True)\n    time.sleep(600)"
     (tmp_path / ".keep").write_bytes(b"of another program")

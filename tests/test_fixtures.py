@@ -69,7 +69,7 @@ def test_tests_without_benchmark_sets_are_counted(tmp_path: Path) -> None:
     assert "1 passed, 3 skipped" in summary
 
 
-def test_only_what_is_missing_is_left_out(tmp_path: Path) -> None:
+def test_only_tests_of_missing_sets_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "clone").mkdir()
     (tmp_path / "shared" / "data" / "eval" / "Set5").mkdir(parents=True)
     summary = summary_of_marked_tests(tmp_path / "clone")

@@ -46,7 +46,7 @@ def test_the_machine_is_timed_once(cache: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.machine_precision
-def test_a_cache_that_cannot_be_written_is_no_error(cache: Path):
+def test_a_cache_that_cannot_be_written_is_not_an_error(cache: Path):
     cache.parent.parent.mkdir(exist_ok=True)
     cache.parent.write_text("a file where the folder should be")
     assert machine.fastest_precision(torch.device("cpu")) in ("fp32", "bf16")
@@ -55,7 +55,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(cache: Path):
 @pytest.mark.parametrize(
     ("capability", "expected"), [((6, 1), "fp32"), ((7, 5), "fp16"), ((8, 0), "bf16"), ((9, 0), "bf16")]
 )
-def test_gpus_are_decided_by_their_generation(
+def test_the_precision_of_a_gpu_follows_its_generation(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], expected: str
 ):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
@@ -80,7 +80,7 @@ def test_auto_converts_loaded_models_and_copies_given_ones(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("own", [None, "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"])
-def test_waiting_threads_sleep_soon_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch, own: str | None):
+def test_waiting_threads_sleep_soon_unless_the_environment_sets_it(monkeypatch: pytest.MonkeyPatch, own: str | None):
     names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
     for name in names:
         monkeypatch.delenv(name, raising=False)

@@ -1,20 +1,17 @@
 """The package as a whole: what it imports, its command line and its public names."""
 
-import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 import srno
 
-ROOT = Path(__file__).parents[1]
-
 EXTRAS = {
-    *("starlette", "uvicorn", "multipart", "python_multipart", "matplotlib", "tensorboard"),
+    *("starlette", "uvicorn", "multipart", "python_multipart", "segno", "matplotlib", "tensorboard"),
     *("onnx", "onnxscript", "onnxruntime"),
+    *("pillow_heif", "pillow_jxl"),
     *("dask", "distributed", "zarr", "numcodecs"),
     *("pytest", "hypothesis", "skimage", "scipy", "torchmetrics", "httpx2", "playwright"),
 }
@@ -90,13 +87,3 @@ def test_public_names_are_all_there():
         assert getattr(srno, name) is not None
     with pytest.raises(AttributeError):
         _ = srno.no_such_name
-
-
-def test_torch_hub_finds_the_models_and_nothing_else():
-    hub = runpy.run_path(str(ROOT / "hubconf.py"))
-    assert [name for name, entry in hub.items() if callable(entry) and not name.startswith("_")] == [
-        "srno",
-        "srno_preset",
-    ]
-    model = torch.hub.load(str(ROOT), "srno", "light", source="local")
-    assert model(torch.zeros(1, 3, 4, 5), size=(6, 7)).shape == (1, 3, 6, 7)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from refusals import refusal_of
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -19,15 +20,6 @@ from srno.config import config_to_dict
 from srno.errors import SRNOError
 
 STATE = random_model(CONFIGS["edsr"], dtype=torch.float32).state_dict()
-
-
-def refusal_of(path: Path) -> str:
-    with pytest.raises(SRNOError) as refusal:
-        read_checkpoint(path)
-    message = str(refusal.value)
-    assert message.startswith(str(path))
-    assert "\n" not in message
-    return message
 
 
 def our_metadata(**changes: Any) -> dict[str, str]:

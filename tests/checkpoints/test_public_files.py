@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from public_layout import public_content, public_state, write_public
+from refusals import refusal_of
 from torch import Tensor
 
 from parity_checkpoints import PARITY_FIXTURES
@@ -14,7 +15,6 @@ from small_models import CONFIGS, grid_queries, random_image, random_model
 from srno.checkpoints.catalogue import load, read_checkpoint
 from srno.checkpoints.native import write_checkpoint
 from srno.config import EDSRConfig, RDNConfig, SRNOConfig
-from srno.errors import SRNOError
 from srno.operator.grid import cell_of, make_grid
 from srno.operator.srno import SRNO
 
@@ -29,16 +29,6 @@ PUBLIC = {
 
 def small() -> SRNO:
     return random_model(CONFIGS["edsr"], dtype=torch.float32)
-
-
-def refusal_of(path: Path) -> str:
-    """Return the message of the refusal of a file."""
-    with pytest.raises(SRNOError) as refusal:
-        read_checkpoint(path)
-    message = str(refusal.value)
-    assert message.startswith(str(path))
-    assert "\n" not in message
-    return message
 
 
 @pytest.mark.parametrize("legacy", [False, True], ids=["zip", "legacy"])

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -206,13 +207,8 @@ def test_fixed_scale_networks_are_combined(tmp_path: Path, capsys: pytest.Captur
     ],
 )
 def test_wrong_use_is_a_one_line_error(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tokens: tuple[str, ...],
-    words: str,
+    usage_error: Callable[..., tuple[str, str]], tokens: tuple[str, ...], words: str
 ) -> None:
-    monkeypatch.chdir(make_set(tmp_path / "set", (40, 40)))
-    code, out, err = run(capsys, "evaluate", *tokens)
-    assert (code, out, err.count("\n")) == (2, "", 1)
+    out, err = usage_error("evaluate", *tokens)
+    assert (out, err.count("\n")) == ("", 1)
     assert words in err

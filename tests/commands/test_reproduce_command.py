@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -136,7 +137,7 @@ def test_training_pictures_of_div2k_are_never_scored(
     assert "with pictures in DATA/DIV2K/DIV2K_valid_HR" in out
 
 
-def test_weights_that_the_tables_pictures_chose_are_not_scored_or_the_table_says_so(
+def test_weights_selected_on_the_tables_pictures_are_left_out_or_marked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The run was validated on the set that the table reports: its last weights are taken; without them, a note."""
@@ -328,15 +329,9 @@ def test_the_supplements_comparison_has_a_row_per_pair_though_scales_repeat(
     ],
 )
 def test_wrong_use_is_an_error_that_names_the_value(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tokens: tuple[str, ...],
-    words: str,
+    usage_error: Callable[..., tuple[str, str]], tokens: tuple[str, ...], words: str
 ) -> None:
-    monkeypatch.chdir(make_set(tmp_path / "set", (30, 30)))
-    code, _, err = run(capsys, "reproduce", *tokens)
-    assert code == 2
+    _, err = usage_error("reproduce", *tokens)
     assert words in err
 
 

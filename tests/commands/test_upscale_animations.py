@@ -12,24 +12,19 @@ from upscale_runs import call, spawn
 
 from imaging.making import encode, noise
 from srno.imaging.frames import open_frames
-from tiny_models import write_tiny
 
 Capture = pytest.CaptureFixture[str]
 DURATIONS = [40, 80, 120]
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(here: Path) -> Path:
     """The current folder, with animations and pages of three frames."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    write_tiny(tmp_path / "tiny.safetensors")
     for name in ("moving.gif", "moving.webp", "moving.png"):
-        (folder / name).write_bytes(animation(name))
+        (here / name).write_bytes(animation(name))
     frames = [frame(number) for number in range(3)]
-    frames[0].save(folder / "pages.tif", save_all=True, append_images=frames[1:])
-    return folder
+    frames[0].save(here / "pages.tif", save_all=True, append_images=frames[1:])
+    return here
 
 
 def frame(number: int) -> Image.Image:

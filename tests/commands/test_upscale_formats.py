@@ -20,16 +20,6 @@ from tiny_models import write_tiny
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with a model in a folder beside it."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    write_tiny(tmp_path / "tiny.safetensors")
-    return folder
-
-
 def up(capsys: Capture, *tokens: str | Path) -> tuple[int, str, str]:
     return call(capsys, "-m", "../tiny.safetensors", *tokens)
 
@@ -86,7 +76,7 @@ def test_raw_on_standard_input_fails_with_advice(here: Path):
     assert done.stderr.startswith(b"srno: standard input: RAF is a camera's RAW format")
 
 
-def test_a_folder_says_what_it_leaves_out(here: Path, capsys: Capture):
+def test_files_left_out_of_a_folder_are_reported(here: Path, capsys: Capture):
     for name in ("a.cr2", "b.cr2", "c.mov", ".hidden.cr2"):
         (here / name).write_bytes(bytes(99))
     (here / "a.png").write_bytes(png(noise(4, 5, 3)))
@@ -97,7 +87,7 @@ def test_a_folder_says_what_it_leaves_out(here: Path, capsys: Capture):
     assert up(capsys, "a.png", "-o", "last/") == (0, "", "")
 
 
-def test_without_a_package_the_command_names_it(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_package_is_named_in_the_error(here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch):
     (here / "a.heic").write_bytes(heif(noise(16, 16, 3)))
     (here / "b.jxl").write_bytes(jxl(noise(16, 16, 3)))
     (here / "c.png").write_bytes(png(noise(4, 5, 3)))
@@ -190,7 +180,7 @@ def test_the_same_size_in_another_format_gives_the_same_samples(here: Path, caps
 
 
 @pytest.mark.parametrize("tokens", [["-q", "40"], ["--no-metadata"], ["--bit-depth", "16", "-f", "png"]])
-def test_what_is_asked_for_is_done_at_the_same_size(here: Path, capsys: Capture, tokens: list[str]):
+def test_other_options_apply_at_the_same_size(here: Path, capsys: Capture, tokens: list[str]):
     (here / "in.jpg").write_bytes(encode(smooth(), "JPEG", exif=camera_exif(1)))
     assert up(capsys, "in.jpg", "-s", "1", "-o", "out/", *tokens)[0] == 0
     (result,) = (here / "out").iterdir()

@@ -88,7 +88,7 @@ def test_psnr_is_better_than_bicubic(model: Model, name: str):
     assert psnr(np.asarray(large), truth) > psnr(np.asarray(bicubic), truth) + 0.3
 
 
-def test_the_ensemble_is_no_worse(model: Model):
+def test_the_ensemble_is_not_worse(model: Model):
     image = Image.fromarray(example("cat"))
     small, truth = image.resize((CROP // 2, CROP // 2), Image.Resampling.BICUBIC), np.asarray(image)
     one, eight = (srno.upscale(small, scale=2, model=model, ensemble=many) for many in (False, True))

@@ -48,7 +48,7 @@ def test_four_processes_share_a_folder(here: Path):
     assert sorted(path.name for path in (here / "out").iterdir()) == [f"{number:02}.png" for number in range(PICTURES)]
 
 
-def test_the_part_of_a_killed_process_is_done_by_the_next(here: Path):
+def test_the_work_of_a_killed_process_is_done_by_the_next(here: Path):
     process = start(here, "--skip-existing")
     assert process.stdout is not None
     process.stdout.readline()  # one is written
@@ -59,7 +59,7 @@ def test_the_part_of_a_killed_process_is_done_by_the_next(here: Path):
     assert sorted(path.name for path in (here / "out").iterdir()) == [f"{number:02}.png" for number in range(PICTURES)]
 
 
-def test_a_picture_in_work_elsewhere_is_skipped(here: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_picture_claimed_by_another_process_is_skipped(here: Path, capsys: pytest.CaptureFixture[str]):
     (here / "out").mkdir()
     with claimed(here / "out" / "00.png"):
         code, out, _ = call(capsys, "in", "-o", "out", "-m", "tiny.safetensors", "--json")

@@ -32,7 +32,7 @@ def test_shape_and_dependence_on_the_generator_alone(seed: int, side: int, scale
     np.testing.assert_array_equal(one, again)
 
 
-def test_without_anything_only_the_filter_varies():
+def test_without_degradations_only_the_filter_varies():
     hr, found = crop(96), set()
     for seed in range(20):
         found.add(photo(hr, 48, np.random.default_rng(seed), NOTHING).tobytes())
@@ -51,7 +51,7 @@ def test_a_lower_quality_is_further_from_the_clean_picture():
     assert errors[0] > errors[1] > errors[2] > 0
 
 
-def test_the_grid_of_blocks_begins_anywhere():
+def test_the_block_grid_has_any_offset():
     """Of a flat picture with one bright pixel, what JPEG leaves around it ends at the edges of a block."""
     hr = np.full((64, 64, 3), 90, np.uint8)
     hr[30:32, 30:32] = 255
@@ -64,7 +64,7 @@ def test_the_grid_of_blocks_begins_anywhere():
     assert len(edges) == 8
 
 
-def test_noise_grows_with_the_light_and_keeps_the_mean():
+def test_noise_grows_with_the_brightness_and_keeps_the_mean():
     only_noise = PhotoSettings(jpeg_share=0, blur=0, noise=6)
     deviations = {}
     for level in (60, 200):
@@ -75,7 +75,7 @@ def test_noise_grows_with_the_light_and_keeps_the_mean():
     assert 0.5 < deviations[60] < deviations[200] < 6
 
 
-def test_the_first_compression_is_pillows():
+def test_the_first_compression_equals_pillow():
     hr = crop(48)
     only_jpeg = PhotoSettings(jpeg_min=50, jpeg_max=50, jpeg_share=1, jpeg_twice=0, blur=0, noise=0)
     found = False

@@ -62,7 +62,7 @@ def test_auto_is_decided_by_the_graph(capsys: Capture, tmp_path: Path, checkpoin
 
 
 @pytest.mark.parametrize("flags", [(), ("--parts",)])
-def test_an_existing_file_is_only_replaced_when_told(
+def test_an_existing_file_is_replaced_only_with_overwrite(
     capsys: Capture, tmp_path: Path, checkpoint: Path, flags: tuple[str, ...]
 ):
     taken = tmp_path / ("m.render.onnx" if flags else "m.onnx")

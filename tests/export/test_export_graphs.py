@@ -14,7 +14,7 @@ from srno.checkpoints.build import create_model
 from srno.checkpoints.native import Card
 from srno.config import PRESETS, config_from_dict
 from srno.errors import SRNOError
-from srno.export.export import Exporter, Precision
+from srno.export.export import Exporter, GraphPrecision
 from srno.export.graph import IR_VERSION, OPSET
 from srno.operator.encoder import radius
 from srno.operator.srno import SRNO
@@ -58,7 +58,7 @@ def test_every_tensor_has_a_type_and_named_or_known_sides(name: str):
                     assert all(dim.WhichOneof("value") for dim in tensor.shape.dim), f"{output} has an unknown side"
 
 
-def test_inputs_and_outputs_are_as_promised():
+def test_inputs_and_outputs_are_as_documented():
     graph = exporter("edsr").whole().graph
     assert [shape_of(each) for each in graph.input] == [("image", [1, 3, "h", "w"]), ("size", [2])]
     assert [shape_of(each) for each in graph.output] == [("enlarged", [1, 3, "H", "W"])]
@@ -71,7 +71,7 @@ def shape_of(value: onnx.ValueInfoProto) -> tuple[str, list[int | str]]:
 
 @pytest.mark.parametrize("name", sorted(ALL))
 @pytest.mark.parametrize("points", [None, 60])
-def test_standard_operators_alone_and_nothing_unused(name: str, points: int | None):
+def test_graphs_have_standard_operators_only_and_nothing_unused(name: str, points: int | None):
     for model in graphs_of(exporter(name, points)):
         assert [(each.domain, each.version) for each in model.opset_import] == [("", OPSET)]
         assert model.ir_version == IR_VERSION
@@ -94,7 +94,7 @@ def has_skip(name: str) -> bool:
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_floats_are_in_the_precision_asked_for(name: str):
     """In fp16, all convolutions and the products at every point; the picture goes in and out in fp32."""
-    kinds_of: dict[Precision, int] = {"fp32": onnx.TensorProto.FLOAT, "fp16": onnx.TensorProto.FLOAT16}
+    kinds_of: dict[GraphPrecision, int] = {"fp32": onnx.TensorProto.FLOAT, "fp16": onnx.TensorProto.FLOAT16}
     for precision, kind in kinds_of.items():
         graph = exporter(name, None, precision).whole().graph
         kinds = {each.name: each.type.tensor_type.elem_type for each in (*graph.value_info, *graph.output)}

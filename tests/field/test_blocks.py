@@ -242,7 +242,7 @@ def test_threads_share_blocks_and_get_the_same_pixels(model, large):
 
 
 @pytest.mark.parametrize("memory", [1, 60_000])
-def test_a_small_cache_changes_nothing_but_the_work(model, large, memory):
+def test_a_small_cache_changes_the_work_but_not_the_pixels(model, large, memory):
     roomy, tight = (block_field(model, large, side=32, memory=size) for size in (1 << 30, memory))
     for region in (REGION, (0.0, 0.0, 40.0, 30.0), REGION):
         expected = roomy.render((50, 50), region=region, version=1)
@@ -273,7 +273,7 @@ def test_progress_rises_to_one(model, large):
     assert shares[-1] == 1
 
 
-def test_other_thread_gets_the_block_if_the_first_one_fails(model, large):
+def test_another_thread_computes_the_block_if_the_first_one_fails(model, large):
     failures = iter([True])
 
     def pixels(rows: slice, columns: slice) -> Any:

@@ -50,7 +50,7 @@ def test_compression_changes_no_sample_of_a_tiff(tmp_path, compression, channels
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_jpeg_in_a_tiff_is_near_the_samples(tmp_path, channels):
+def test_jpeg_in_a_tiff_is_close_to_the_samples(tmp_path, channels):
     plain = by_vips(made(tmp_path, "TIFF", channels=channels)).astype(int)
     path = made(tmp_path, "TIFF", channels=channels, compression="jpeg")
     assert np.abs(by_vips(path).astype(int) - plain).mean() < 4  # noise at quality 95
@@ -93,7 +93,7 @@ def test_zarr_reads_every_level(tmp_path, compression):
     assert json.loads((path / "0" / "zarr.json").read_text())["dimension_names"] == ["c", "y", "x"]
 
 
-def test_a_zarr_result_is_a_source(tmp_path):
+def test_a_zarr_result_can_be_enlarged(tmp_path):
     path = made(tmp_path, "ZARR")
     target = scaled((99, 81), "2")
     request = request_for(path, tmp_path / "next.tif", target, metadata=True)
@@ -128,7 +128,7 @@ def test_deep_zoom_has_every_level_down_to_one_pixel(tmp_path):
     assert expected.shape == (1, 1, 3)
 
 
-def test_deep_zoom_rounds_to_8_bits_and_says_so(tmp_path):
+def test_deep_zoom_rounds_to_8_bits_and_reports_it(tmp_path):
     write(random_picture((20, 20), 3, 16), tmp_path / "in.tif", format="TIFF")
     request = request_for(tmp_path / "in.tif", tmp_path / "out.dzi", scaled((20, 20), "2"), format="DZI")
     notes = make_large(replace(request, settings=replace(STREAMED, compression=None)), model_of("edsr"), lambda _: None)

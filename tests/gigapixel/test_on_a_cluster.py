@@ -105,7 +105,7 @@ def test_pictures_of_a_folder_are_spread_over_workers(tmp_path, cluster, capsys)
         np.testing.assert_array_equal(one, many)
 
 
-def test_a_picture_that_fails_on_a_worker_is_one_line(tmp_path, cluster, capsys):
+def test_a_picture_that_fails_on_a_worker_is_a_one_line_error(tmp_path, cluster, capsys):
     """Half of its tiles are missing, which is found out when they are read."""
     samples = random_picture((200, 200), bits=8).samples()
     tifffile.imwrite(tmp_path / "in.tif", samples, tile=(16, 16), photometric="rgb")
@@ -130,7 +130,7 @@ def run(arguments: list[str]) -> int:
     return 0
 
 
-def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path, capsys, monkeypatch):
+def test_a_scheduler_that_does_not_answer_is_a_one_line_error(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 1)
     write(random_picture((9, 7), bits=8), tmp_path / "in.png", format="PNG")
     model = str(write_tiny(tmp_path / "tiny.safetensors"))
@@ -141,6 +141,6 @@ def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path, capsys, monkeypa
 
 
 @pytest.mark.parametrize("text", ["local", "local:0", "host:8786"])
-def test_an_address_that_is_none_is_refused(text):
+def test_an_invalid_cluster_address_is_refused(text):
     with pytest.raises(ClusterError, match="give tcp://HOST:PORT of a scheduler, or local:N"), open_cluster(text):
         pass

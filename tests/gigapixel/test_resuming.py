@@ -82,7 +82,7 @@ def test_a_job_that_is_killed_at_random_moments_gives_the_same_picture(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["TIFF", "ZARR", "DZI"])
-def test_what_is_finished_is_not_done_again(tmp_path, kind):
+def test_finished_tiles_are_not_computed_again(tmp_path, kind):
     request = replace(make_request(tmp_path), format=kind, settings=replace(STREAMED, compression="deflate"))
     told: list[Status] = []
     make_large(request, model_of("edsr"), told.append)
@@ -99,7 +99,7 @@ def test_what_is_finished_is_not_done_again(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["TIFF", "ZARR", "DZI"])
-def test_a_kill_between_the_last_steps_is_survived(tmp_path, monkeypatch, kind):
+def test_a_job_killed_between_its_last_steps_resumes(tmp_path, monkeypatch, kind):
     request = replace(make_request(tmp_path), format=kind, settings=replace(STREAMED, compression="deflate"))
     with monkeypatch.context() as patched:
         patched.setattr("srno.gigapixel.make.shutil.rmtree", interrupted)
@@ -117,7 +117,7 @@ def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_an_interrupted_job_is_not_started_again_by_accident(tmp_path):
+def test_an_interrupted_job_needs_resume_or_overwrite(tmp_path):
     request = make_request(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         make_large(request, model_of("edsr"), stop_after(5))
@@ -128,7 +128,7 @@ def test_an_interrupted_job_is_not_started_again_by_accident(tmp_path):
     assert request.output.exists()
 
 
-def test_a_journal_of_another_job_is_refused_by_what_differs(tmp_path):
+def test_a_journal_of_another_job_is_refused_and_the_difference_named(tmp_path):
     request = make_request(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         make_large(request, model_of("edsr"), stop_after(5))
@@ -141,7 +141,7 @@ def test_a_journal_of_another_job_is_refused_by_what_differs(tmp_path):
         make_large(resumed(request), model_of("edsr"), lambda _: None)
 
 
-def test_a_record_that_was_cut_short_is_dropped(tmp_path):
+def test_a_truncated_record_is_dropped(tmp_path):
     journal = Journal.begin(tmp_path, {"job": 1})
     journal.add("tile", (1,), b"one")
     whole = journal.path.stat().st_size
@@ -155,7 +155,7 @@ def test_a_record_that_was_cut_short_is_dropped(tmp_path):
         assert (other / "journal").stat().st_size == whole
 
 
-def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
+def test_finished_work_survives_a_full_disk(tmp_path, monkeypatch):
     request = make_request(tmp_path)
     add = Journal.add
 
@@ -173,7 +173,7 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, monkeypatch):
     assert request.output.exists()
 
 
-def test_a_disk_that_is_too_small_is_told_before_the_start(tmp_path, monkeypatch):
+def test_a_disk_that_is_too_small_is_reported_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(SRNOError, match=r"needs up to \d+\.\d MB on disk, and 0\.0 MB are free"):
         make_large(make_request(tmp_path), model_of("edsr"), lambda _: None)

@@ -79,7 +79,7 @@ def test_windows_around_points_have_the_features_of_the_picture(tmp_path, name, 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
 @pytest.mark.parametrize("bits", [8, 16])
-def test_channels_and_bits_are_those_made_in_memory(tmp_path, channels, bits):
+def test_channels_and_bits_equal_those_made_in_memory(tmp_path, channels, bits):
     model, picture = model_of("edsr"), random_picture((150, 140), channels, bits)
     target = scaled(picture.size, "1.5")
     write(picture, tmp_path / "in.tif", format="TIFF")

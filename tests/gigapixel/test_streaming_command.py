@@ -77,7 +77,7 @@ def test_tiled_formats_are_written_by_their_suffix(tmp_path, tiny, capsys, name)
 
 @pytest.mark.parametrize("channels_first", [True, False])
 @pytest.mark.parametrize("name", ["out.png", "out.tif", "out.dzi"])
-def test_a_zarr_array_without_names_of_its_axes_is_a_source(tmp_path, tiny, name, channels_first):
+def test_a_zarr_array_without_axis_names_is_read(tmp_path, tiny, name, channels_first):
     samples = random_picture((20, 10), bits=8).samples()
     stored = samples.transpose(2, 0, 1) if channels_first else samples
     store(tmp_path / "in.zarr", stored)
@@ -91,7 +91,7 @@ def test_a_zarr_array_without_names_of_its_axes_is_a_source(tmp_path, tiny, name
     np.testing.assert_array_equal(one, other)
 
 
-def test_an_array_that_is_no_picture_is_refused_by_its_shape(tmp_path, tiny, capsys):
+def test_an_array_that_is_not_a_picture_is_refused_with_its_shape(tmp_path, tiny, capsys):
     store(tmp_path / "in.zarr", np.zeros((5, 20, 10), np.uint8))
     assert run(tmp_path / "in.zarr", "-m", tiny, "-o", tmp_path / "out.png") == 1
     assert "in.zarr: an array of axes" in capsys.readouterr().err
@@ -118,7 +118,7 @@ def test_the_command_gives_the_picture_made_in_memory(tmp_path, tiny):
         (["-o", "out.tif", "--pyramid", "--memory", "30M"], "GB: the smallest tiles need"),
     ],
 )
-def test_what_cannot_be_made_is_refused_before_work_begins(tmp_path, tiny, capsys, monkeypatch, flags, reason):
+def test_impossible_requests_are_refused_before_any_work(tmp_path, tiny, capsys, monkeypatch, flags, reason):
     monkeypatch.chdir(tmp_path)
     write(random_picture((20, 10), bits=8), tmp_path / "in.png", format="PNG")
     assert run("in.png", "-m", tiny, *flags) == 1

@@ -60,6 +60,6 @@ def test_lossless_files_have_no_compression(codec: str, options: dict[str, objec
     assert read(encode(codec, **options)).compression is None
 
 
-def test_a_compression_describes_itself():
+def test_the_description_of_a_compression():
     assert str(Compression("jpeg", 74.6)) == "JPEG of quality 75"
     assert str(Compression("heif", 1.234)) == "HEIF of 1.2 bits per pixel"

@@ -169,7 +169,7 @@ def test_16_bits_are_reduced_and_noted() -> None:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP", "GIF", "TIFF", "JPEG", "BMP"])
-def test_a_single_picture_is_no_sequence(kind: str) -> None:
+def test_a_single_picture_is_not_a_sequence(kind: str) -> None:
     assert open_frames(encode(moving(0), kind)) is None
 
 
@@ -190,7 +190,7 @@ def test_cut_files_are_refused(kind: str, share: float, tmp_path: Path) -> None:
             count_frames(path)
 
 
-def test_the_limit_holds_before_decoding() -> None:
+def test_the_pixel_limit_is_checked_before_decoding() -> None:
     data = bytearray(animation("GIF"))
     data[6:10] = struct.pack("<HH", 60_000, 60_000)
     for broken in (
@@ -247,7 +247,7 @@ def test_every_page_keeps_its_own_metadata(big: bool) -> None:
         assert back.dpi == (None if picture.dpi is None else pytest.approx(picture.dpi))
 
 
-def test_thumbnails_are_no_pages() -> None:
+def test_thumbnails_are_not_read_as_pages() -> None:
     stream = io.BytesIO()
     with tifffile.TiffWriter(stream) as writer:
         for kind in (0, 1, 0):

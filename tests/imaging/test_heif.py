@@ -41,7 +41,7 @@ def test_equal_channels_become_gray() -> None:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_the_picture_is_upright_once(orientation: int) -> None:
+def test_the_rotation_is_applied_once(orientation: int) -> None:
     corners = np.kron(np.array([[0, 60, 120], [180, 230, 255]], np.uint8), np.ones((16, 16), np.uint8))
     exif = camera_exif(orientation).tobytes()
     data = heif(np.stack([corners, corners[:, ::-1], corners], axis=-1), exif=exif)
@@ -87,7 +87,7 @@ def test_hdr_brightness_is_noted(code: int, name: str) -> None:
     assert read(heif(ramp(1, 1023), bits=10)).notes == ()
 
 
-def test_the_limit_holds_before_decoding() -> None:
+def test_the_pixel_limit_is_checked_before_decoding() -> None:
     data = heif(noise(64, 128, 3))
     assert read(data, max_pixels=128 * 64).size == (128, 64)
     with pytest.raises(SRNOError, match="claims 128×64"):

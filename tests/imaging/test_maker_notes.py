@@ -34,7 +34,7 @@ def text_of_note(block: bytes) -> bytes:
     return block[at : at + size]
 
 
-def test_ours_keeps_what_the_note_points_at():
+def test_our_writer_keeps_the_offsets_of_a_maker_note():
     block = camera_block()
     assert text_of_note(block) == TEXT
     kept = exif.from_block(block)
@@ -43,7 +43,7 @@ def test_ours_keeps_what_the_note_points_at():
     assert text_of_note(kept.block) == TEXT
 
 
-def test_pillows_writer_moves_the_note():
+def test_pillow_moves_a_maker_note():
     """If this fails, Pillow has learnt to leave maker notes in place, and our parser may not be needed any more."""
     loaded = Image.Exif()
     loaded.load(b"Exif\0\0" + camera_block())

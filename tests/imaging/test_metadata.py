@@ -64,7 +64,7 @@ JPEG_IPTC = segment(
 # XMP
 
 
-def test_false_properties_are_dropped_and_the_rest_stays_byte_for_byte() -> None:
+def test_properties_that_no_longer_apply_are_dropped_and_the_rest_stays_byte_for_byte() -> None:
     cleaned = clean_xmp(XMP)
     assert cleaned is not None
     for gone in (b"Orientation", b"ImageWidth", b"ImageLength", b"PixelXDimension", b"PixelYDimension", b"Thumbnails"):
@@ -78,7 +78,7 @@ def test_false_properties_are_dropped_and_the_rest_stays_byte_for_byte() -> None
     ElementTree.fromstring(cleaned)
 
 
-def test_namespaces_count_and_not_prefixes() -> None:
+def test_properties_are_matched_by_namespace_not_by_prefix() -> None:
     packet = (
         b'<r xmlns:tiff="http://example.org/" xmlns:q="http://ns.adobe.com/tiff/1.0/" tiff:Orientation="kept" '
         b"q:Orientation = '6'><q:ImageWidth a=\">\">9</q:ImageWidth><q:ImageLength/><tiff:ImageWidth/></r>"
@@ -236,7 +236,7 @@ def test_all_kinds_of_text_chunks_are_read_also_after_the_samples() -> None:
         *("Raw profile type exif", "Raw profile type APP1", "Raw profile type icc", "png:IHDR.width,height"),
     ],
 )
-def test_texts_that_become_false_are_dropped(keyword: str) -> None:
+def test_texts_that_no_longer_apply_are_dropped(keyword: str) -> None:
     kept = chunk(b"tEXt", b"exif:FNumber\0" + b"28/10")
     assert read(png(noise(4, 5, 3), chunk(b"tEXt", keyword.encode() + b"\0" + b"6"), kept)).texts == (
         Text("exif:FNumber", "28/10"),
@@ -251,7 +251,7 @@ def test_iptc_as_digits_in_a_png_is_read() -> None:
     assert picture.texts == ()
 
 
-def test_a_text_of_gigabytes_is_cut() -> None:
+def test_a_compressed_text_is_limited_when_unpacked() -> None:
     packed = chunk(b"zTXt", b"Big\0\0" + zlib.compress(bytes(50_000_000), 9))
     (text,) = read(png(noise(4, 5, 3), packed)).texts
     assert len(text.value) <= 1 << 22

@@ -87,7 +87,7 @@ def test_a_jpeg_named_like_a_raw_file_is_read(tmp_path: Path) -> None:
     assert read(tmp_path / "photo.nef").format == "JPEG"
 
 
-def test_directories_that_link_in_circles_end() -> None:
+def test_cycles_of_directories_do_not_hang() -> None:
     data = bytearray(raw_tiff(tags={262: (3, 2)}, sub={262: (3, 2)}))
     data[8 + 2 + 12 * 2 : 8 + 2 + 12 * 2 + 4] = struct.pack("<I", 8)
     assert raw_name_of(bytes(data), "") is None

@@ -272,7 +272,7 @@ def test_gray_with_an_rgb_profile_looks_the_same(kind: str, icc: bytes) -> None:
     assert np.abs(shown - displayed(gray.convert("RGB"), icc)).max() <= 1
 
 
-def test_gray_under_a_profile_that_tints_becomes_rgb() -> None:
+def test_gray_with_a_profile_that_adds_colour_becomes_rgb() -> None:
     icc = rgb_profile(1.8, 2.2, 1.0)
     picture = read(encode(Image.fromarray(RAMP), "PNG", icc_profile=icc))
     assert (picture.channels, picture.icc) == (3, icc)

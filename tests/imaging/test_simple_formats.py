@@ -114,7 +114,7 @@ def test_pnm_round_trips(channels: int, bits: int) -> None:
 
 @pytest.mark.parametrize("white", [1, 15, 100, 255, 256, 1023, 65535])
 @pytest.mark.parametrize("text", [False, True])
-def test_any_largest_value_becomes_white(white: int, text: bool) -> None:
+def test_the_largest_value_of_a_pnm_becomes_white(white: int, text: bool) -> None:
     levels = np.array([[0, white // 2, white], [white, 0, white // 3]])
     if text:
         data = f"P2\n# a comment\n3 2 # another\n{white}\n{' '.join(map(str, levels.ravel()))}\n".encode()

@@ -25,7 +25,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_every_fault_happens(reports: list[dict[str, Any]]):
+def test_every_kind_of_fault_stops_some_writes(reports: list[dict[str, Any]]):
     """Otherwise the other tests say nothing: each kind of fault ends some of the writes."""
     stopped = {report["fault"].split(" at ")[0] for report in reports if report["code"] != 0}
     traced = {"EIO", "EACCES", "ENOSPC"} if system_calls.AVAILABLE else set[str]()
@@ -33,7 +33,7 @@ def test_every_fault_happens(reports: list[dict[str, Any]]):
     assert {report["format"] for report in reports} == set(WRITERS)
 
 
-def test_a_file_is_old_or_new_and_never_half(reports: list[dict[str, Any]]):
+def test_a_file_is_old_or_new_and_never_partial(reports: list[dict[str, Any]]):
     assert [report for report in reports if report["content"] == "broken"] == []
     assert [report for report in reports if report["code"] == 0 and report["content"] != "new"] == []
 

@@ -53,7 +53,7 @@ def test_every_number_has_a_row():
     assert [row.number for row in ROWS] == [*EQUATIONS, *TABLES, *FIGURES]
 
 
-@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's source is not beside the repository")
+@pytest.mark.benchmark_sets("../docs/paper.tex")
 def test_the_numbers_are_those_of_the_source():
     """LaTeX numbers each equation, each line of align, and each caption of a table or a figure."""
     source = re.sub(r"(?<!\\)%.*", "", PAPER.read_text())
@@ -100,7 +100,7 @@ def test_every_table_and_figure_has_a_command(row: PaperRow):
     assert row.command.startswith("`srno ")
 
 
-def test_no_thumbnail_is_left_over():
+def test_every_thumbnail_is_used():
     shown = {name for row in ROWS for name in re.findall(r"\(paper/(.+)\)", row.here)}
     assert {path.name for path in (DOCS / "paper").iterdir()} == shown
 

@@ -76,7 +76,7 @@ def published_values() -> Iterator[tuple[str, str, str, tuple[float, ...]]]:
         yield "costs", "", method, (cost.parameters, cost.flops)
 
 
-@pytest.mark.skipif(not PAPER.is_file(), reason="the paper's source is not beside the repository")
+@pytest.mark.benchmark_sets("../docs/paper.tex")
 def test_all_values_are_those_of_the_paper():
     theirs = {(table, data, method): values for table, data, method, values in paper_values()}
     ours = {(table, data, method): values for table, data, method, values in published_values()}
@@ -91,6 +91,6 @@ def test_the_file_has_no_more_values_than_the_paper_and_the_literature():
     assert literature == 9
 
 
-def test_the_layout_of_the_source_is_read():
+def test_cells_of_a_latex_row_are_read():
     row = r"\multirow{3}{*}{Set5} & EDSR-baseline-LTE~\cite{lee} & \textbf{38.03} & 34.48 & - "
     assert cells(row) == ["Set5", "EDSR-baseline-LTE", "38.03", "34.48", "-"]

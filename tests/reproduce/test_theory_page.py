@@ -29,14 +29,14 @@ def multiply_adds(cell: str, r: int) -> float:
 
 
 @pytest.mark.parametrize("r", [2, 4])
-def test_the_multiply_adds_add_up(r: int):
+def test_the_multiply_adds_sum_to_the_totals(r: int):
     parts = [row for row in COSTS if not row[0].startswith("sum")]
     (sums,) = [row for row in COSTS if row[0] == f"sum at ×{r}"]
     for column in (1, 2, 3):
         assert multiply_adds(sums[column], r) == sum(multiply_adds(row[column], r) for row in parts)
 
 
-def test_the_equations_as_written_cost_what_profile_counts():
+def test_the_cost_of_the_equations_equals_that_of_profile():
     config = preset("edsr-baseline")
     assert isinstance(config, SRNOConfig)
     flops = sum(cost.flops for name, cost in profile(config).parts.items() if name != "encoder")

@@ -30,7 +30,7 @@ def models() -> dict[str, Path]:
     return {"light": find("light"), "photo": find("photo")}
 
 
-def test_the_page_is_told_which_models_clean_and_how_strongly_a_file_needs_it(client):
+def test_about_lists_which_models_clean_and_an_upload_gives_the_strength(client):
     assert client.get("/api/about").json()["cleanable"] == ["light"]
     opened = upload(client, jpeg(), "a.jpg")
     assert opened["clean"] == STRENGTH
@@ -66,7 +66,7 @@ def test_an_export_of_the_suggested_strength_equals_the_command(client, tmp_path
 
 
 @pytest.mark.browser
-def test_the_slider_begins_with_what_suits_the_file_and_cleans_live(visit):
+def test_the_slider_starts_at_the_suggested_strength_and_updates_the_view(visit):
     visitor = visit()
     page: Any = visitor.page
     assert not page.is_visible("#clean-choice")
@@ -91,7 +91,7 @@ def test_the_slider_begins_with_what_suits_the_file_and_cleans_live(visit):
 
 
 @pytest.mark.browser
-def test_a_strength_survives_a_reload_and_a_lossless_picture_begins_at_zero(visit):
+def test_a_strength_survives_a_reload_and_a_lossless_picture_starts_at_zero(visit):
     visitor = visit()
     page: Any = visitor.page
     visitor.open(jpeg(), "a.jpg")

@@ -108,7 +108,7 @@ def test_this_machine_needs_no_token(studio, address):
     assert device(studio, address).get("/api/about").status_code == 200
 
 
-def test_without_a_token_nothing_changes(studio):
+def test_a_server_without_a_token_accepts_every_device(studio):
     assert device(studio, "192.168.1.9", None).get("/api/about").status_code == 200
 
 

@@ -113,7 +113,7 @@ def test_the_reply_has_a_sheet_of_maps_and_pictures_of_the_matrices(client):
     ],
     ids=["reduced", "a filter", "unknown version", "outside"],
 )
-def test_a_window_without_an_inside_is_refused(client, query, words):
+def test_maps_below_x1_of_filters_or_outside_the_picture_are_refused(client, query, words):
     opened = upload(client, picture(60, 40))
     given = {"source": "rough", "level": "240,160", "rect": "20,20,120,80"} | query
     answer = client.get(f"/api/images/{opened['id']}/inside", params=given)

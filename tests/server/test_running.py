@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from serving import picture
 from srno.checkpoints.catalogue import find, list_models
 from srno.cli import main
 from srno.commands import serve
+from srno.server.workers import StoppedError, Task
 
 
 class Server:
@@ -117,21 +119,30 @@ def test_a_stopped_export_makes_room_for_the_next(server):
     assert server.job(slow) == {"error": "stopped"}
 
 
-def test_a_tile_is_cancelled_when_the_client_disconnects(server):
-    name = server.upload(picture(80, 60))
-    for left in range(8):  # four million pixels each
-        with socket.create_connection(("127.0.0.1", server.port)) as line:
-            path = f"/api/images/{name}/tile?source=rough&level=8000,6000&rect={left},0,2048,2048"
-            line.sendall(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode())
-            time.sleep(0.02)
-    start = time.monotonic()
-    server.tile(name, (800, 600), (0, 0, 50, 50))
-    quick = time.monotonic() - start
-    start = time.monotonic()
-    server.tile(name, (8000, 6000), (9, 9, 2048, 2048))
-    assert quick < 4 * (
-        time.monotonic() - start
-    )  # the eight cancelled tiles would take four times as long on two cores
+def test_tiles_are_cancelled_when_the_client_disconnects(served, address, monkeypatch):
+    """Some while they are computed, the others while they wait."""
+    tiles: list[Task[bytes]] = []
+    submit = served.tile
+
+    def record(*arguments: Any) -> Task[bytes]:
+        tiles.append(submit(*arguments))
+        return tiles[-1]
+
+    monkeypatch.setattr(served, "tile", record)
+    name = served.open(picture(80, 60), "a.png").future.result(60)
+    port = int(address.rpartition(":")[2])
+    lines = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
+    for left, line in enumerate(lines):  # four million pixels each
+        path = f"/api/images/{name}/tile?source=rough&level=8000,6000&rect={left},0,2048,2048"
+        line.sendall(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode())
+    while len(tiles) < 8 or not any(tile.share for tile in tiles):
+        time.sleep(0.001)
+    for line in lines:
+        line.close()
+    futures = [tile.future for tile in tiles]
+    assert not wait(futures, timeout=60).not_done
+    assert [future for future in futures if not (future.cancelled() or type(future.exception()) is StoppedError)] == []
+    assert any(future.cancelled() for future in futures)
 
 
 def test_a_small_picture_does_not_wait_for_a_large_one(server):
@@ -218,7 +229,7 @@ def test_the_head_of_a_request_has_to_arrive_in_time(models, monkeypatch, tmp_pa
         process.communicate()
 
 
-def test_an_own_file_is_served_under_the_name_of_a_shipped_model(models, tmp_path):
+def test_a_file_named_like_a_shipped_model_is_listed_with_its_suffix(models, tmp_path):
     own = tmp_path / "light.safetensors"
     own.write_bytes(models["rough"].read_bytes())
     shipped = {name: find(name) for name in list_models()}

@@ -1,14 +1,11 @@
 """Budgets in steps, epochs and minutes: progress, rate and end of a run."""
 
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from time import sleep
+from typing import Any
 
 import pytest
 import torch
@@ -20,9 +17,9 @@ from srno.training.config import TrainConfig
 from srno.training.distributed import World
 from srno.training.feed import open_pictures
 from srno.training.learner import Learner
-from srno.training.recorder import Recorder
+from srno.training.recorder import FIRST_CHECKPOINT_SECONDS, Recorder, validate
 from srno.training.run import Run
-from srno.training.schedule import Clock, rate_factor
+from srno.training.schedule import LONGEST_COUNTED_INTERVAL, Clock, rate_factor
 from training.small_runs import make_pictures, of_kind, small_config, train_here
 
 share = st.floats(0, 1)
@@ -57,18 +54,41 @@ def test_decay_step_halves_the_rate_at_each_share(warmup: float, progress: float
     assert rate_factor(config, progress) == pytest.approx(expected)
 
 
-def test_the_schedule_ends_with_the_minutes(pictures: Path, tmp_path: Path):
+class SetClock:
+    """Takes the place of `time` in the modules that read it: a test sets the seconds."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> SetClock:
+    clock = SetClock()
+    monkeypatch.setattr("srno.training.schedule.time", clock)
+    monkeypatch.setattr("srno.training.recorder.time", clock)
+    return clock
+
+
+def test_the_schedule_ends_with_the_minutes(
+    pictures: Path, tmp_path: Path, seconds: SetClock, monkeypatch: pytest.MonkeyPatch
+):
+    """Three seconds, in which steps of a quarter of a second take place."""
+    update = Learner.update
+
+    def update_for_a_quarter(learner: Learner, *given: Any, **named: Any) -> Any:
+        seconds.now += 0.25
+        return update(learner, *given, **named)
+
+    monkeypatch.setattr(Learner, "update", update_for_a_quarter)
     config = small_config(pictures, minutes=0.05, warmup=0.2)
-    started = time.monotonic()
     events = train_here(config, tmp_path / "run")
-    taken = time.monotonic() - started
-    steps, end = of_kind(events, "step"), of_kind(events, "done")[0]
-    longest = max(b["seconds"] - a["seconds"] for a, b in pairwise(steps))
-    assert 3 <= end["seconds"] <= taken
-    assert steps[-1]["seconds"] <= 3 + longest + 1e-3
-    for step in steps:
-        assert step["rate"] == pytest.approx(rate_factor(config, step["progress"]), abs=0.02)
-    assert steps[-1]["rate"] <= rate_factor(config, 1 - (longest + 0.05) / 3)
+    steps = of_kind(events, "step")
+    assert [step["seconds"] for step in steps] == [0.25 * number for number in range(1, 13)]
+    assert [step["rate"] for step in steps] == pytest.approx([rate_factor(config, i / 12) for i in range(12)])
+    assert of_kind(events, "done")[0]["seconds"] == 3
 
 
 def test_a_run_saves_a_state_before_its_first_step(pictures: Path, tmp_path: Path):
@@ -78,18 +98,23 @@ def test_a_run_saves_a_state_before_its_first_step(pictures: Path, tmp_path: Pat
     assert [int(state.stem) for state in run.states()] == [1, 0]
 
 
-def test_checkpoints_are_due_half_a_minute_from_the_start_and_then_every_five_minutes(pictures: Path, tmp_path: Path):
-    """At the latest, with the default settings."""
+def test_checkpoints_are_due_soon_after_the_start_and_then_every_checkpoint_minutes(
+    pictures: Path, tmp_path: Path, seconds: SetClock
+):
     config, run = small_config(pictures, steps=1), Run(tmp_path / "run")
     learner = Learner.begin(config, torch.device("cpu"))
     opened = open_pictures(config, World(0, 1, torch.device("cpu")), lambda *_: None)
     with Clock() as clock:
         recorder = Recorder(config, run, learner, clock, opened, lambda _: None)
-        assert 0 < recorder.next_save - recorder.last_step <= 30
-        recorder.next_save = recorder.last_step
-        recorder.after_step(config.stage_at(0), loss=1.0)
-        assert len(run.states()) == 1
-        assert 0 < recorder.next_save - recorder.last_step <= 300
+        for due in (FIRST_CHECKPOINT_SECONDS, 60 * config.checkpoint_minutes):
+            saved, start = len(run.states()), seconds.now
+            seconds.now = start + due - 1
+            recorder.after_step(config.stage_at(0), loss=1.0)
+            assert len(run.states()) == saved
+            learner.position.step += 1
+            seconds.now = start + due
+            recorder.after_step(config.stage_at(0), loss=1.0)
+            assert len(run.states()) == saved + 1
 
 
 def test_an_epoch_is_repeat_visits_of_each_picture(pictures: Path, tmp_path: Path):
@@ -133,13 +158,13 @@ def test_a_changed_budget_that_is_used_up_is_refused(pictures: Path, tmp_path: P
     run, before = Run(tmp_path / "run"), small_config(pictures, steps=4)
     train_here(before, run.folder)
     for budget in ({"steps": 3}, {"epochs": 0.05}, {"minutes": 1e-6}):
-        with pytest.raises(SRNOError, match=rf"--{next(iter(budget))} .* used up already: the run stands at step 4"):
+        with pytest.raises(SRNOError, match=rf"--{next(iter(budget))} .* used up already: the run is at step 4"):
             train_here(small_config(pictures, **budget), run.folder)
         assert run.config() == before
 
 
 @pytest.mark.parametrize("budget", [{"steps": 2}, {"minutes": 0.001}])
-def test_a_finished_run_that_is_resumed_stays_as_it_is(pictures: Path, tmp_path: Path, budget: dict[str, float]):
+def test_a_finished_run_that_is_resumed_is_unchanged(pictures: Path, tmp_path: Path, budget: dict[str, float]):
     config = small_config(pictures, **budget)
     train_here(config, tmp_path / "run")
     files = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
@@ -158,41 +183,44 @@ def test_short_runs_are_validated_at_their_end_only(tmp_path: Path):
     assert len(of_kind(events, "validation")) > 1
 
 
-def test_validation_takes_at_most_a_tenth_of_the_time(tmp_path: Path):
+def test_validation_takes_at_most_a_tenth_of_the_time(
+    tmp_path: Path, seconds: SetClock, monkeypatch: pytest.MonkeyPatch
+):
+    """After a validation of two seconds the next one is due in eighteen."""
+
+    def validate_for_two_seconds(*given: Any) -> dict[str, float]:
+        seconds.now += 2
+        return validate(*given)
+
+    monkeypatch.setattr("srno.training.recorder.validate", validate_for_two_seconds)
     data = make_pictures(tmp_path / "data", 3)
     config = small_config(data, steps=1, hold_out=1, validation_pixels=2500, validate_minutes=1e-5)
     learner = Learner.begin(config, torch.device("cpu"))
     pictures = open_pictures(config, World(0, 1, torch.device("cpu")), lambda *_: None)
     with Clock() as clock:
         recorder = Recorder(config, Run(tmp_path / "run"), learner, clock, pictures, lambda _: None)
-        started = time.monotonic()
         recorder.validate()
-        ended = time.monotonic()
-    assert recorder.next_validation - ended == pytest.approx((ended - started) * 9, rel=0.05)
+    assert recorder.next_validation - seconds.now == pytest.approx(18)
 
 
-CLOCK = """
-import sys, time
-from srno.training.schedule import Clock
-with Clock(100) as clock:
-    print("started", flush=True)
-    sys.stdin.readline()
-    print(clock.seconds())
-"""
+def test_the_clock_does_not_count_suspended_time(seconds: SetClock):
+    clock = Clock(100)
+    for _ in range(4):
+        seconds.now += 0.5
+        clock.seconds()
+    seconds.now += 3600
+    assert clock.seconds() == 102 + LONGEST_COUNTED_INTERVAL
 
 
-def test_the_clock_does_not_count_suspended_time():
-    process = subprocess.Popen([sys.executable, "-c", CLOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    process.stdout.readline()
-    started = time.monotonic()
-    os.kill(process.pid, signal.SIGSTOP)
-    time.sleep(5)
-    os.kill(process.pid, signal.SIGCONT)
-    time.sleep(1.5)
-    out, _ = process.communicate("\n")
-    taken = time.monotonic() - started
-    assert 1 <= float(out) - 100 <= taken - 2.5
+def test_the_clock_counts_a_long_step_in_full(seconds: SetClock, monkeypatch: pytest.MonkeyPatch):
+    """A step of ten intervals, during which only the clock's own thread reads it."""
+    monkeypatch.setattr("srno.training.schedule.CLOCK_INTERVAL", 0.001)
+    with Clock(100) as clock:
+        for _ in range(10):
+            seconds.now += LONGEST_COUNTED_INTERVAL
+            while clock._last != seconds.now:
+                sleep(0.001)
+        assert clock.seconds() == 100 + 10 * LONGEST_COUNTED_INTERVAL
 
 
 @pytest.mark.parametrize(

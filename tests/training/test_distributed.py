@@ -96,9 +96,9 @@ def test_a_batch_that_the_processes_do_not_divide_is_refused(pictures: Path):
 
 
 @pytest.mark.parametrize("way", ["library", "command"])
-def test_two_processes_leave_together_and_end_by_themselves(way: str):
+def test_two_processes_end_together(way: str):
     """Several times, since a late thread would end a process only now and then."""
-    script = Path(__file__).with_name("leave_world.py")
+    script = Path(__file__).with_name("end_processes.py")
     command = [sys.executable, str(script), "3", way]
     found = (str(script.parents[1]), os.environ.get("PYTHONPATH", ""))  # the helpers beside it
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(found)}

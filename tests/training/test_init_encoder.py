@@ -24,7 +24,7 @@ def encoder_of(path: Path) -> dict[str, torch.Tensor]:
     return {name: tensor for name, tensor in read_native(path).state.items() if name.startswith("encoder.")}
 
 
-def test_a_fixed_encoder_stays_and_the_decoder_learns(tmp_path: Path, liif: Path):
+def test_a_fixed_encoder_is_unchanged_and_the_decoder_is_trained(tmp_path: Path, liif: Path):
     data = make_pictures(tmp_path / "pictures")
     config = small_config(data, init_encoder=liif, fixed_encoder=True, steps=3, ema=None)
     train_here(config, tmp_path / "run")
@@ -37,7 +37,7 @@ def test_a_fixed_encoder_stays_and_the_decoder_learns(tmp_path: Path, liif: Path
     assert all(not torch.equal(state[name], fresh[name]) for name in ("lifting.linear.weight", "projection.rgb.weight"))
 
 
-def test_an_encoder_that_is_not_fixed_starts_there_and_learns(tmp_path: Path, liif: Path):
+def test_an_encoder_that_is_not_fixed_is_trained_from_the_given_weights(tmp_path: Path, liif: Path):
     data = make_pictures(tmp_path / "pictures")
     train_here(small_config(data, init_encoder=liif, steps=3, ema=None, rate=1e-4), tmp_path / "run")
     trained, before = encoder_of(tmp_path / "run" / "last.safetensors"), encoder_of(liif)
@@ -61,6 +61,6 @@ def test_an_encoder_of_another_size_is_refused(tmp_path: Path):
         ({"init": Path("light"), "fixed_encoder": True, "revive": True}, "--revive restarts units of the encoder"),
     ],
 )
-def test_contradictions_are_refused(tmp_path: Path, flags: dict[str, object], message: str):
+def test_contradictory_flags_are_refused(tmp_path: Path, flags: dict[str, object], message: str):
     with pytest.raises(SRNOError, match=message):
         small_config(tmp_path, steps=1, **flags)

@@ -129,7 +129,7 @@ def test_the_rivals_rate_is_that_of_multi_step_lr():
         scheduler.step()
 
 
-def test_a_published_recipe_in_minutes_has_no_epochs_to_change_the_rate_at():
+def test_a_published_recipe_in_minutes_needs_no_rate_per_epoch():
     with pytest.raises(SRNOError, match="--rate-per-epoch has no effect with --minutes"):
         parse("--recipe", "paper", "--minutes", "5")
     config = parse("--recipe", "paper", "--minutes", "5", "--no-rate-per-epoch")

@@ -76,7 +76,7 @@ def test_revived_units_are_active_and_keep_the_function(model: Model):
     assert torch.allclose(inside.std((0, 2, 3)), x.std((0, 2, 3)).mean())
 
 
-def test_a_dead_first_block_keeps_its_place():
+def test_reviving_the_first_block_leaves_the_second_unchanged():
     model = random_model(CONFIGS["edsr"])
     kill(model, 0, slice(None))
     before, second = model.encoder(IMAGES), blocks(model)[1].conv1.weight.clone()

@@ -32,7 +32,7 @@ def jpeg(quality: int) -> bytes:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_the_table_cleans_less_the_better_a_file_is(codec: str):
+def test_the_strength_falls_as_the_quality_rises(codec: str):
     levels = np.linspace(1, 100, 200) if codec == "jpeg" else np.geomspace(0.01, 24, 200)
     strengths = [choose_strength(Compression(codec, float(level))) for level in levels]  # pyright: ignore[reportArgumentType]
     assert strengths == sorted(strengths, reverse=True)
@@ -94,7 +94,7 @@ def test_bytes_paths_and_pil_images_of_a_jpeg_are_cleaned_alike_and_arrays_are_n
     assert (srno.upscale(samples) != results[2]).any()
 
 
-def test_windows_of_a_file_know_its_compression(tmp_path: Path):
+def test_windows_of_a_file_have_its_compression(tmp_path: Path):
     path = tmp_path / "a.jpg"
     path.write_bytes(jpeg(60))
     found = inspect(path).like.compression
@@ -130,7 +130,7 @@ def test_a_picture_made_tile_by_tile_is_cleaned_as_one_in_memory(tmp_path: Path,
     assert np.abs(one - other).max() <= 1
 
 
-def test_evaluation_cleans_as_suits_the_jpegs_of_the_protocol(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_evaluation_cleans_by_the_jpeg_quality_of_the_protocol(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     from commands.scoring import make_set, run_json
 
     pictures = make_set(tmp_path / "set", (48, 56))

@@ -135,7 +135,7 @@ def test_pictures_that_need_a_package_are_left_out_without_it(
     assert report_left_out([str(tmp_path)]) == f"2 files left out: 2 {suffix} (pip install 'srno[{extra}]')"
 
 
-def test_a_folder_of_other_files_says_what_it_holds(tmp_path: Path):
+def test_the_error_for_a_folder_of_other_files_counts_them(tmp_path: Path):
     (tmp_path / "a.cr2").write_bytes(b"")
     with pytest.raises(SRNOError, match=r"no pictures in this folder.*; 1 file left out: 1 \.cr2$"):
         names(str(tmp_path))

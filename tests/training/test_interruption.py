@@ -20,7 +20,7 @@ RESUME_FLAGS = ("--device", "cpu", "--threads", "1")
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("survival")
+    folder = tmp_path_factory.mktemp("interruption")
     make_pictures(folder / "pictures")
     return folder
 

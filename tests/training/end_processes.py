@@ -1,6 +1,6 @@
 """Train with two processes and let both end as a command does, many times; count how they end.
 
-PYTHONPATH=src:tests python tests/training/leave_world.py 200 [library|command]
+PYTHONPATH=src:tests python tests/training/end_processes.py 200 [library|command]
 
 torch is imported once, so that a repetition takes about a second: each process is a fork that ends by itself, as a
 program that calls the library does, or as `srno train` does under torchrun. Run it beside a load, which delays the

@@ -122,7 +122,7 @@ def test_space_computes_a_side_that_is_not_shown_yet(visit, source, name):
     visitor.until(lambda: labels(visitor)[1] == "srno · rough")
 
 
-def test_keys_choose_modes_and_list_themselves(visit):
+def test_keys_choose_modes_and_are_listed(visit):
     visitor = visit()
     visitor.open(picture(*SIZE))
     for key, mode in (("2", "divider"), ("3", "side"), ("4", "lens"), ("1", "off")):
@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_opened_does_not_stop_the_others(visit):
     visitor.errors = [error for error in visitor.errors if "400" not in error]
 
 
-def test_back_goes_back_and_a_reload_keeps_the_picture_and_the_place(visit):
+def test_the_back_button_and_a_reload_restore_picture_and_view(visit):
     visitor = visit()
     visitor.open(picture(*SIZE))
     page, fitted = visitor.page, visitor.view
