@@ -170,11 +170,6 @@ def decode_rival(graph: Graph, model: Model, features: Value, y: Axis, x: Axis) 
                 raise NotImplementedError(f"no graph for {type(model).__name__}")
 
 
-def has_skip(model: Model) -> bool:
-    """Whether the system adds the bilinear picture."""
-    return isinstance(model, SRNO | LTE | MLP)
-
-
 def with_skip(rgb: Value, image: Value, y: Axis, x: Axis) -> Value:
     """Add the bilinear values of image (1, 3, h, w) in [0, 1] to RGB in [-1, 1]."""
     return rgb + bilinear(image * 2.0 - 1.0, y.between(), x.between())

@@ -15,7 +15,6 @@ from srno.export.decoders import (
     Kernels,
     apply_layers,
     decode_rival,
-    has_skip,
     integrate,
     project,
     unit_range,
@@ -71,7 +70,7 @@ class Exporter:
         features = encode(graph, self.model.encoder, image)
         y, x = whole_axes(graph, features, size)
         rgb = self._decode(graph, features, size, y, x)
-        if has_skip(self.model):
+        if self.model.adds_bilinear:
             rgb = with_skip(rgb, image, y, x)
         graph.output("enlarged", unit_range(rgb), ENLARGED)
         return self._finish(graph, "whole")
@@ -132,7 +131,7 @@ class Exporter:
             rgb = project(graph, self.model, z, y, x)
         else:
             rgb = decode_rival(graph, self.model, window, y, x)
-        if has_skip(self.model):
+        if self.model.adds_bilinear:
             image = graph.input("image", "float32", (1, 3, "h", "w"), IMAGE)
             rgb = with_skip(rgb, image, y, x)
         graph.output("enlarged", unit_range(rgb), ENLARGED)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,9 @@ class Footprint:
 
 class Model(nn.Module, ABC):
     """Pictures in [-1, 1] to RGB in [-1, 1] (not clamped) at any coordinates of Ω. Sizes are (height, width)."""
+
+    adds_bilinear: ClassVar[bool] = False
+    """Whether the decoder's values are added to the bilinear picture."""
 
     def __init__(self, config: ModelConfig, encoder: nn.Module) -> None:
         super().__init__()

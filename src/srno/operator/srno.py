@@ -30,6 +30,7 @@ class SRNO(Model):
     """
 
     config: SRNOConfig
+    adds_bilinear = True
 
     def __init__(self, config: SRNOConfig, encoder: nn.Module | None = None) -> None:
         if not isinstance(config, SRNOConfig):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -24,6 +24,7 @@ class LTE(Model):
     """RGB(x) = Σ_l s_l · perceptron(A_l ⊙ [cos πf_l, sin πf_l]) + bilinear skip, with f_l = F_l·δ_l + phase(c)."""
 
     config: LTEConfig
+    adds_bilinear = True
 
     def __init__(self, config: LTEConfig) -> None:
         super().__init__(config, make_encoder(config.encoder))

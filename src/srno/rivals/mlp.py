@@ -17,6 +17,7 @@ class MLP(Model):
     """RGB(x) = perceptron([E(x̂), sin/cos(2^k π δ), c]) + bilinear skip, x̂ the nearest pixel."""
 
     config: MLPConfig
+    adds_bilinear = True
 
     def __init__(self, config: MLPConfig) -> None:
         super().__init__(config, make_encoder(config.encoder))
