@@ -23,7 +23,7 @@ import torch
 
 from srno.checkpoints.native import Card
 from srno.evaluation.forms import load_or_build
-from srno.export.export import Exporter, Precision
+from srno.export.export import Exporter, GraphPrecision
 from srno.field.field import lift
 from srno.field.quadrature import Integral
 from srno.operator.model import Model
@@ -31,7 +31,7 @@ from srno.operator.model import Model
 POINTS = 16384
 INTEGRALS: dict[str, Integral] = {"exact": "exact", f"{POINTS:,} points": POINTS}
 ENGINE = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-RUNTIME: tuple[Precision, ...] = ("fp32", "fp16")
+RUNTIME: tuple[GraphPrecision, ...] = ("fp32", "fp16")
 COLUMNS = [*(f"engine {each}" for each in ENGINE), *(f"onnxruntime {each}" for each in RUNTIME)]
 
 
@@ -41,7 +41,7 @@ def engine_variant(model: Model, image: torch.Tensor, size: int, integral: Integ
 
 
 def runtime_variant(
-    model: Model, image: torch.Tensor, size: int, integral: Integral, precision: Precision
+    model: Model, image: torch.Tensor, size: int, integral: Integral, precision: GraphPrecision
 ) -> Callable[[], object]:
     """Run the exported graph."""
     points = integral if isinstance(integral, int) else None
@@ -57,7 +57,7 @@ def runtime_variant(
     return run
 
 
-def peak(preset: str, sides: str, integral: str, precision: Precision) -> None:
+def peak(preset: str, sides: str, integral: str, precision: GraphPrecision) -> None:
     """Print the memory of one run per output pixel; needs a process of its own."""
     lr, size = (int(side) for side in sides.split("x"))
     model, kind = load_or_build(preset, "cpu"), INTEGRALS[integral]

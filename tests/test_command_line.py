@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from srno.cli import COMMANDS, main, understand
+from srno.cli import COMMANDS, complete_tokens, main
 
 
 @pytest.fixture(autouse=True)
@@ -22,20 +22,26 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [["photo.jpg"], ["photo.HEIC", "-s", "3"], ["-s", "3", "photo.jpg"], ["holiday"], ["*.png"], ["-"], ["scan"]],
 )
 def test_pictures_without_a_command_are_enlarged(tokens: list[str]):
-    assert understand(tokens) == ["upscale", *tokens]
+    assert complete_tokens(tokens) == ["upscale", *tokens]
 
 
 @pytest.mark.parametrize(
     "tokens", [[], ["--help"], ["--version"], ["train", "--data", "x"], ["upscal", "photo.jpg"], ["-v"], ["nothing"]]
 )
 def test_other_arguments_are_unchanged(tokens: list[str]):
-    assert understand(tokens) == tokens
+    assert complete_tokens(tokens) == tokens
 
 
 def test_file_names_may_begin_with_a_dash():
-    assert understand(["upscale", "-s", "2", "-a.png", "--b.jpg"]) == ["upscale", "-s", "2", "./-a.png", "./--b.jpg"]
-    assert understand(["-a.png"]) == ["upscale", "./-a.png"]
-    assert understand(["upscale", "a.png", "--output=-b.png"]) == ["upscale", "a.png", "--output=-b.png"]
+    assert complete_tokens(["upscale", "-s", "2", "-a.png", "--b.jpg"]) == [
+        "upscale",
+        "-s",
+        "2",
+        "./-a.png",
+        "./--b.jpg",
+    ]
+    assert complete_tokens(["-a.png"]) == ["upscale", "./-a.png"]
+    assert complete_tokens(["upscale", "a.png", "--output=-b.png"]) == ["upscale", "a.png", "--output=-b.png"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

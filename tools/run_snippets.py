@@ -17,11 +17,11 @@ import numpy as np
 import onnxruntime
 
 import srno
-from srno.export.export import Precision, save_onnx
+from srno.export.export import GraphPrecision, save_onnx
 
 PAGE = Path(__file__).parents[1] / "docs" / "export.md"
 LR, HR = (40, 33), (97, 121)
-ALLOWED: dict[Precision, float] = {"fp32": 1e-5, "fp16": 1e-3}
+ALLOWED: dict[GraphPrecision, float] = {"fp32": 1e-5, "fp16": 1e-3}
 """Largest difference between two runtimes, range [0, 1]."""
 
 CPP_MAIN = f"""
@@ -68,7 +68,7 @@ def run_js(folder: Path, modules: Path, package: str) -> None:
     subprocess.run(["node", "main.mjs"], cwd=folder, check=True)
 
 
-def check(arguments: argparse.Namespace, precision: Precision, folder: Path) -> None:
+def check(arguments: argparse.Namespace, precision: GraphPrecision, folder: Path) -> None:
     """Write light.onnx and a picture into the folder, run the block there and print the difference."""
     save_onnx(srno.load("light"), folder / "light.onnx", precision=precision)
     image = np.random.default_rng(0).random((1, 3, *LR), np.float32)

@@ -51,14 +51,14 @@ def main(tokens: list[str] | None = None) -> None:
     """Run a command; a user error is one line on stderr and exit code 2."""
     wait_briefly()
     try:
-        make_app()(understand(sys.argv[1:] if tokens is None else tokens), exit_on_error=False, print_error=False)
+        make_app()(complete_tokens(sys.argv[1:] if tokens is None else tokens), exit_on_error=False, print_error=False)
     except CycloptsError as error:
         fail(str(error))
     except SRNOError as error:
         fail(str(error))
 
 
-def understand(tokens: list[str]) -> list[str]:
+def complete_tokens(tokens: list[str]) -> list[str]:
     """Supply what a user may leave out: the command for pictures, and ./ before names that begin with a dash."""
     command = tokens[:1] if tokens and tokens[0] in COMMANDS else []
     if not command and _names_pictures(tokens):

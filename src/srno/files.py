@@ -83,7 +83,7 @@ def _link(partial: Path, real: Path) -> bool:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the hidden files of killed processes from a folder: those that nobody has locked."""
+    """Remove the hidden files of killed processes from a folder: those that no process has locked."""
     for path in folder.glob(".*"):
         if path.suffix in (PARTIAL_SUFFIX, CLAIM_SUFFIX):
             with suppress(OSError), path.open("r+b") as file:

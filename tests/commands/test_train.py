@@ -154,7 +154,7 @@ def test_tensorboard_writes_events(capsys: pytest.CaptureFixture[str], data: Pat
         (("--data", "DATA", "--out", "NEW", "--steps", "1", "--stages", "600x2x16"), "or give --allow-small"),
         (("--data", "DATA", "--out", "RUN", "--steps", "1"), "holds a run already"),
         (("--data", "DATA", "--out", "FILE", "--steps", "1"), "a file is a file; give a folder"),
-        (("--resume", "RUN", "--steps", "1"), "--steps 1 is used up already: the run stands at step"),
+        (("--resume", "RUN", "--steps", "1"), "--steps 1 is used up already: the run is at step"),
         (("--resume", "NEW"), "no run there"),
         (("--resume", "RUN", "--rate", "1"), "--rate cannot change"),
         (("--resume", "RUN", "--out", "NEW"), "--out cannot change"),

@@ -15,7 +15,7 @@ from rivals.rival_models import CONFIGS as RIVALS
 from rivals.rival_models import random_rival
 from small_models import CONFIGS
 from srno.checkpoints.native import Card
-from srno.export.export import Exporter, Precision
+from srno.export.export import Exporter, GraphPrecision
 from srno.field.field import lift
 from srno.operator.model import Model
 
@@ -41,7 +41,7 @@ def tame_model(name: str) -> Model:
     return model
 
 
-def exporter(name: str, points: int | None = None, precision: Precision = "fp32") -> Exporter:
+def exporter(name: str, points: int | None = None, precision: GraphPrecision = "fp32") -> Exporter:
     return Exporter(model=tame_model(name), card=Card(name=name), points=points, precision=precision)
 
 
@@ -52,7 +52,9 @@ def open_session(graph: onnx.ModelProto) -> onnxruntime.InferenceSession:
 
 
 @cache
-def whole_session(name: str, points: int | None = None, precision: Precision = "fp32") -> onnxruntime.InferenceSession:
+def whole_session(
+    name: str, points: int | None = None, precision: GraphPrecision = "fp32"
+) -> onnxruntime.InferenceSession:
     return open_session(exporter(name, points, precision).whole())
 
 

@@ -29,7 +29,7 @@ from export.exported import (
 )
 from srno.checkpoints.catalogue import load
 from srno.checkpoints.native import Card
-from srno.export.export import Exporter, Precision, save_onnx
+from srno.export.export import Exporter, GraphPrecision, save_onnx
 from srno.operator.model import Model
 
 POINTS = 60
@@ -117,7 +117,7 @@ def run_part(session: onnxruntime.InferenceSession, inputs: dict[str, np.ndarray
 
 @pytest.mark.parametrize("name", BANDED)
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_the_client_gives_the_whole_picture_in_any_bands(tmp_path: Path, name: str, precision: Precision):
+def test_the_client_gives_the_whole_picture_in_any_bands(tmp_path: Path, name: str, precision: GraphPrecision):
     save_onnx(tame_model(name), tmp_path / "model.onnx", parts=True, precision=precision)
     image, size = picture(21, 13), (47, 40)
     expected = engine(tame_model(name), image, size)

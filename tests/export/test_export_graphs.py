@@ -14,7 +14,7 @@ from srno.checkpoints.build import create_model
 from srno.checkpoints.native import Card
 from srno.config import PRESETS, config_from_dict
 from srno.errors import SRNOError
-from srno.export.export import Exporter, Precision
+from srno.export.export import Exporter, GraphPrecision
 from srno.export.graph import IR_VERSION, OPSET
 from srno.operator.encoder import radius
 from srno.operator.srno import SRNO
@@ -94,7 +94,7 @@ def has_skip(name: str) -> bool:
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_floats_are_in_the_precision_asked_for(name: str):
     """In fp16, all convolutions and the products at every point; the picture goes in and out in fp32."""
-    kinds_of: dict[Precision, int] = {"fp32": onnx.TensorProto.FLOAT, "fp16": onnx.TensorProto.FLOAT16}
+    kinds_of: dict[GraphPrecision, int] = {"fp32": onnx.TensorProto.FLOAT, "fp16": onnx.TensorProto.FLOAT16}
     for precision, kind in kinds_of.items():
         graph = exporter(name, None, precision).whole().graph
         kinds = {each.name: each.type.tensor_type.elem_type for each in (*graph.value_info, *graph.output)}

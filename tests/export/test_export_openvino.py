@@ -7,7 +7,7 @@ import pytest
 
 from export.exported import ALL, ALLOWED, KERNELS, difference, engine, exporter, picture, tame_model
 from small_models import CONFIGS
-from srno.export.export import Precision
+from srno.export.export import GraphPrecision
 
 openvino = pytest.importorskip("openvino", reason="OpenVINO is not part of srno[dev]: pip install openvino")
 IMAGE, SIZE = picture(9, 7), (23, 31)
@@ -28,7 +28,7 @@ class Compiled:
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @pytest.mark.parametrize("name", sorted(ALL))
-def test_the_whole_graph(name: str, precision: Precision):
+def test_the_whole_graph(name: str, precision: GraphPrecision):
     for points in (None, 60) if name in KERNELS else (None,):
         (actual,) = Compiled(exporter(name, points, precision).whole())(image=IMAGE, size=np.array(SIZE))
         assert difference(actual, engine(tame_model(name), IMAGE, SIZE, points)) < ALLOWED[precision]

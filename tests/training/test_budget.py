@@ -158,7 +158,7 @@ def test_a_changed_budget_that_is_used_up_is_refused(pictures: Path, tmp_path: P
     run, before = Run(tmp_path / "run"), small_config(pictures, steps=4)
     train_here(before, run.folder)
     for budget in ({"steps": 3}, {"epochs": 0.05}, {"minutes": 1e-6}):
-        with pytest.raises(SRNOError, match=rf"--{next(iter(budget))} .* used up already: the run stands at step 4"):
+        with pytest.raises(SRNOError, match=rf"--{next(iter(budget))} .* used up already: the run is at step 4"):
             train_here(small_config(pictures, **budget), run.folder)
         assert run.config() == before
 

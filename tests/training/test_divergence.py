@@ -70,7 +70,7 @@ def test_a_run_with_too_high_a_rate_ends_with_an_error(pictures: Path, tmp_path:
     config = small_config(
         pictures, steps=200, optimiser="adam", rate=2.0, warmup=1.0, clip=None, checkpoint_minutes=0.001
     )
-    with pytest.raises(SRNOError, match=r"training diverges: begin again with a lower --rate, perhaps from --init"):
+    with pytest.raises(SRNOError, match=r"training diverges: start again with a lower --rate, perhaps from --init"):
         train_here(config, run.folder)
     raw = run.log.read_text()
     assert raw.count("skipped") == (MAX_ROLLBACKS + 1) * BAD_STEPS_BEFORE_ROLLBACK

@@ -9,12 +9,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from srno.analysis.summary import MATRICES, LatentSummary, Layer, Matrix, layers_of, stream, summarise, with_integral
+from srno.analysis.summary import (
+    MATRICES,
+    LatentSummary,
+    LayerFunction,
+    Matrix,
+    layers_of,
+    stream,
+    summarise,
+    with_integral,
+)
 from srno.errors import SRNOError
 from srno.field.field import Field
 from srno.operator.sampling import Sampling, whole_picture
 
-Maps: TypeAlias = NDArray[np.float32]
+ColumnMaps: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -23,7 +32,7 @@ class BasisMaps:
 
     channels: Mapping[Matrix, tuple[int, ...]]
     """the columns that were taken, for each matrix"""
-    maps: Mapping[Matrix, Maps]
+    maps: Mapping[Matrix, ColumnMaps]
     """(T or T+1, channels, height, width): Q, K and V of T layers, z_0 … z_T"""
 
 
@@ -67,14 +76,14 @@ def basis_maps(
 def window_maps(
     field: Field,
     sampling: Sampling,
-    known: Sequence[Layer],
+    known: Sequence[LayerFunction],
     channels: Mapping[Matrix, Sequence[int]],
     *,
     cell_clip: bool = True,
 ) -> BasisMaps:
     """Evaluate columns of Q, K, V and z at the pixels of a window, with layers whose integrals are known."""
     layers = layers_of(field)
-    maps: dict[Matrix, Maps] = {
+    maps: dict[Matrix, ColumnMaps] = {
         name: np.empty((len(layers) + (name == "z"), len(columns), *sampling.size), np.float32)
         for name, columns in channels.items()
     }
@@ -92,7 +101,7 @@ def _linear(layer: nn.Module, name: Matrix) -> nn.Linear:
     return getattr(layer, {"q": "query", "k": "key", "v": "value"}[name])
 
 
-def _columns(z: Tensor, columns: Sequence[int], linear: nn.Linear | None) -> Maps:
+def _columns(z: Tensor, columns: Sequence[int], linear: nn.Linear | None) -> ColumnMaps:
     """Some columns of z (n, d_z), or of its linear map: (columns, n)."""
     chosen = list(columns)
     values = z[:, chosen] if linear is None else z @ linear.weight[chosen].T + linear.bias[chosen]

@@ -26,12 +26,12 @@ from srno.operator.sampling import Chunk, Sampling, whole_picture
 Matrix: TypeAlias = Literal["z", "q", "k", "v"]
 """z, or one of its linear maps Q, K and V; each has a row per output pixel and d_z columns."""
 MATRICES: tuple[Matrix, ...] = get_args(Matrix)
-Array: TypeAlias = NDArray[np.float64]
+Array64: TypeAlias = NDArray[np.float64]
 
 LARGEST_BUDGET = 512 << 20
 """Bytes for the pieces of a pass, at most: more does not make it faster."""
 
-Layer: TypeAlias = Callable[[Tensor], Tensor]
+LayerFunction: TypeAlias = Callable[[Tensor], Tensor]
 """A Galerkin layer with a known integral: z (n, d_z) → the same."""
 
 
@@ -43,14 +43,14 @@ def layers_of(field: Field) -> list[GalerkinLayer]:
     return layers
 
 
-def with_integral(layer: GalerkinLayer, M: Tensor) -> Layer:
+def with_integral(layer: GalerkinLayer, M: Tensor) -> LayerFunction:
     """The layer as a pointwise map, its integral M (heads, width, width) known."""
     A, a = fused.first_map(layer, M.to(layer.W1.weight.dtype).unsqueeze(0))
     return lambda z: z + layer.W2(F.gelu(F.linear(z, A[0], a[0])))
 
 
 def stream(
-    field: Field, sampling: Sampling, layers: Sequence[Layer], *, cell_clip: bool
+    field: Field, sampling: Sampling, layers: Sequence[LayerFunction], *, cell_clip: bool
 ) -> Iterator[tuple[Chunk, list[Tensor]]]:
     """Yield every chunk of the sampled window with z_0 (n, d_z) and z after each of the layers."""
     budget = min(field.memory or default_budget(field.image.device), LARGEST_BUDGET)
@@ -70,11 +70,11 @@ class LatentSummary:
 
     points: int
     """n: output pixels"""
-    moments: Array
+    moments: Array64
     """(T+1, d_z+1, d_z+1): Gram matrix of [z_t, 1] for t = 0 … T"""
-    kernels: Array
+    kernels: Array64
     """(T, heads, width, width): M of each layer"""
-    maps: dict[Matrix, Array]
+    maps: dict[Matrix, Array64]
     """(T, d_z+1, d_z) weights of Q, K and V on [z, 1]"""
 
     @property
@@ -86,22 +86,22 @@ class LatentSummary:
         """How many there are: z_0 … z_T, but Q, K and V of T layers."""
         return self.layers + (matrix == "z")
 
-    def gram(self, matrix: Matrix, t: int, other: Matrix | None = None) -> Array:
+    def gram(self, matrix: Matrix, t: int, other: Matrix | None = None) -> Array64:
         """XᵀX (d_z, d_z) of z_t, or of Q, K or V of the layer after z_t; XᵀY with another of them."""
         left, right = (self._map(name, t) for name in (matrix, other or matrix))
         return left.T @ self.moments[t] @ right
 
-    def spectrum(self, matrix: Matrix, t: int) -> Array:
+    def spectrum(self, matrix: Matrix, t: int) -> Array64:
         """Singular values (d_z,) in descending order."""
         return np.sqrt(np.linalg.eigvalsh(self.gram(matrix, t)).clip(0))[::-1]
 
-    def energy(self, matrix: Matrix, t: int) -> Array:
+    def energy(self, matrix: Matrix, t: int) -> Array64:
         """Variance of each column (d_z,) over the output."""
         weights = self._map(matrix, t)
         mean = self.moments[t][-1] @ weights / self.points
         return (np.diagonal(self.gram(matrix, t)) / self.points - mean**2).clip(0)
 
-    def coercivity(self, t: int) -> Array:
+    def coercivity(self, t: int) -> Array64:
         """The constant c (heads,) of max_v B(v, q)/‖v‖ ≥ c‖q‖ for q in the span of a head's Q and v in that of its V.
 
         It is the cosine of the largest angle between the two subspaces of functions on the output pixels.
@@ -111,7 +111,7 @@ class LatentSummary:
         whitened = [_inverse_root(q) @ both @ _inverse_root(v) for q, v, both in zip(*blocks, strict=True)]
         return np.array([np.linalg.svd(each, compute_uv=False)[-1] for each in whitened])
 
-    def _map(self, matrix: Matrix, t: int) -> Array:
+    def _map(self, matrix: Matrix, t: int) -> Array64:
         d_z = self.moments.shape[1] - 1
         return np.eye(d_z + 1, d_z) if matrix == "z" else self.maps[matrix][t]
 
@@ -119,7 +119,7 @@ class LatentSummary:
 @torch.no_grad()
 def summarise(field: Field, size: tuple[int, int], *, cell_clip: bool = True) -> LatentSummary:
     """Sum over all pixels of the output of (height, width), in T+1 passes."""
-    known: list[Layer] = []
+    known: list[LayerFunction] = []
     kernels: list[Tensor] = []
     moments: list[Tensor] = []
     layers = layers_of(field)
@@ -144,7 +144,7 @@ def summarise_points(layers: Sequence[GalerkinLayer], z: Tensor, known: Integral
 def _summary(
     points: int, layers: Sequence[GalerkinLayer], moments: Sequence[Tensor], kernels: Sequence[Tensor]
 ) -> LatentSummary:
-    maps: dict[Matrix, Array] = {
+    maps: dict[Matrix, Array64] = {
         "q": np.stack([_weights(layer.query) for layer in layers]),
         "k": np.stack([_weights(layer.key) for layer in layers]),
         "v": np.stack([_weights(layer.value) for layer in layers]),
@@ -155,7 +155,7 @@ def _summary(
 
 
 def _sum(
-    field: Field, size: tuple[int, int], known: list[Layer], layer: GalerkinLayer | None, cell_clip: bool
+    field: Field, size: tuple[int, int], known: list[LayerFunction], layer: GalerkinLayer | None, cell_clip: bool
 ) -> tuple[Tensor, Tensor]:
     """Gram matrix of [z, 1] after the known layers, and the sum of k̃ᵀṽ of the next layer, both in float64."""
     total = integral = torch.zeros((), dtype=torch.float64, device=field.image.device)
@@ -173,18 +173,18 @@ def _moments(z: Tensor) -> Tensor:
     return wide.T @ wide
 
 
-def _weights(linear: nn.Linear) -> Array:
+def _weights(linear: nn.Linear) -> Array64:
     """The affine map as a matrix (d_z+1, d_z) on [z, 1]."""
     return torch.cat([linear.weight.T, linear.bias.unsqueeze(0)]).double().cpu().numpy()
 
 
-def _head_blocks(gram: Array, heads: int) -> Array:
+def _head_blocks(gram: Array64, heads: int) -> Array64:
     """The diagonal blocks (heads, width, width) of a Gram matrix."""
     width = len(gram) // heads
     return np.stack([gram[i : i + width, i : i + width] for i in range(0, len(gram), width)])
 
 
-def _inverse_root(gram: Array) -> Array:
+def _inverse_root(gram: Array64) -> Array64:
     values, vectors = np.linalg.eigh(gram)
     # directions that rounding has made negative or zero carry no function
     inverse = np.where(values > values[-1] * 1e-14, values, np.inf) ** -0.5
@@ -218,7 +218,7 @@ def single_precision_tolerance(points: int) -> float:
     return points * 2.0**-23
 
 
-def kernel_distance(first: Array, second: Array) -> Array:
+def kernel_distance(first: Array64, second: Array64) -> Array64:
     """Distance of M (T, heads, width, width) of two fields, for each layer: (T,).
 
     It is the Frobenius norm of the difference over the mean of both norms: 0 for equal matrices, √2 for orthogonal

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from srno.commands.options import Folders, find_data, prepare_computing
-from srno.commands.output import PRINTED, Result, as_json_text, watch
+from srno.commands.output import DEFAULT_RESULT_FLAGS, Result, as_json_text, watch
 from srno.errors import SRNOError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def bench(
     memory: str | None = None,
     device: str = "auto",
     threads: int | None = None,
-    result: Result = PRINTED,
+    result: Result = DEFAULT_RESULT_FLAGS,
 ) -> None:
     """Time models in all their forms, interleaved, and report parameters, FLOPs and peak memory.
 
@@ -79,7 +79,7 @@ def bench(
         "rows": [row.to_dict() | {"method": names[row.model, row.form]} for row in rows],
     }
     text = _markdown(rows, conditions, names, published)
-    result.give_out("bench", {"json": as_json_text(content), "md": text})
+    result.write("bench", {"json": as_json_text(content), "md": text})
 
 
 def _describe(jobs: "list[TimedRender]", data: list[Path] | None) -> str:

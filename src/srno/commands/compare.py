@@ -3,8 +3,16 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from srno.commands.options import BENCHMARK_RULES, NOT_CLEANED, Cleaning, Rules, Scoring, find_data, prepare_computing
-from srno.commands.output import PRINTED, Result, print_message, watch
+from srno.commands.options import (
+    DEFAULT_CLEANING_FLAGS,
+    DEFAULT_PROTOCOL_FLAGS,
+    Cleaning,
+    Rules,
+    Scoring,
+    find_data,
+    prepare_computing,
+)
+from srno.commands.output import DEFAULT_RESULT_FLAGS, Result, print_message, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import Protocol, Scale, parse_scales
 
@@ -17,9 +25,9 @@ if TYPE_CHECKING:
 def compare(
     *models: str,
     scoring: Scoring,
-    result: Result = PRINTED,
-    protocol: Rules = BENCHMARK_RULES,
-    upscaler: Cleaning = NOT_CLEANED,
+    result: Result = DEFAULT_RESULT_FLAGS,
+    protocol: Rules = DEFAULT_PROTOCOL_FLAGS,
+    upscaler: Cleaning = DEFAULT_CLEANING_FLAGS,
     panel: Path | None = None,
     picture: str | None = None,
     scale: str = "4",
@@ -63,7 +71,7 @@ def compare(
         "md": comparison_markdown(comparisons),
         "csv": comparison_csv(comparisons),
     }
-    result.give_out("-".join(["compare", *(method.name for method in methods)]), texts)
+    result.write("-".join(["compare", *(method.name for method in methods)]), texts)
     if panel is not None:
         _draw(panel, methods, _find_picture(sets, picture), parse_scales(scale)[0], rules, boxes)
 

@@ -1,7 +1,15 @@
 """srno evaluate"""
 
-from srno.commands.options import BENCHMARK_RULES, NOT_CLEANED, Cleaning, Rules, Scoring, find_data, prepare_computing
-from srno.commands.output import PRINTED, Result, watch
+from srno.commands.options import (
+    DEFAULT_CLEANING_FLAGS,
+    DEFAULT_PROTOCOL_FLAGS,
+    Cleaning,
+    Rules,
+    Scoring,
+    find_data,
+    prepare_computing,
+)
+from srno.commands.output import DEFAULT_RESULT_FLAGS, Result, watch
 
 
 def evaluate(
@@ -9,9 +17,9 @@ def evaluate(
     /,
     *,
     scoring: Scoring,
-    result: Result = PRINTED,
-    protocol: Rules = BENCHMARK_RULES,
-    upscaler: Cleaning = NOT_CLEANED,
+    result: Result = DEFAULT_RESULT_FLAGS,
+    protocol: Rules = DEFAULT_PROTOCOL_FLAGS,
+    upscaler: Cleaning = DEFAULT_CLEANING_FLAGS,
 ) -> None:
     """Score a model on sets of pictures: PSNR and SSIM of each picture and on average, under a named protocol.
 
@@ -34,4 +42,4 @@ def evaluate(
         cache = cache_folder("scores") if scoring.cache else None
         evaluations = evaluate_method(method, sets, scales, rules, cache=cache, progress=progress)
     texts = {"json": json_text(evaluations), "md": markdown(evaluations), "csv": csv_text(evaluations)}
-    result.give_out("-".join([method.name, *(each.data for each in evaluations)]), texts)
+    result.write("-".join([method.name, *(each.data for each in evaluations)]), texts)

@@ -30,7 +30,7 @@ def export(
     target
         Where to write, ending in .onnx.
     parts
-        Write encoder, integral and render as graphs of their own (out.encoder.onnx … for out.onnx), for programs that
+        Write encoder, integral and render as separate graphs (out.encoder.onnx … for out.onnx), for programs that
         compute the output in tiles and in constant memory.
     integral
         Kernel integral over every output pixel (exact), from this many of them, or auto: one in 32, 24576 to 131072.

@@ -98,7 +98,9 @@ Evaluating: TypeAlias = Annotated[EvaluationFlags, Parameter(name="*")]
 Cleaning: TypeAlias = Annotated[CleaningFlags, Parameter(name="*")]
 Scoring: TypeAlias = Annotated[ScoringFlags, Parameter(name="*")]
 
-BENCHMARK_RULES, EXACT, NOT_CLEANED = ProtocolFlags(), EvaluationFlags(), CleaningFlags()
+DEFAULT_PROTOCOL_FLAGS = ProtocolFlags()
+DEFAULT_EVALUATION_FLAGS = EvaluationFlags()
+DEFAULT_CLEANING_FLAGS = CleaningFlags()
 
 
 def import_encoder(text: str) -> "nn.Module":

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from srno.errors import SRNOError
-from srno.evaluation.evaluate import Report
+from srno.evaluation.evaluate import ReportProgress
 from srno.view import View
 
 RESULT_SUFFIXES = frozenset({".json", ".md", ".csv"})
@@ -29,7 +29,7 @@ class ResultFlags:
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False
     """Print JSON."""
 
-    def give_out(self, name: str, texts: Mapping[str, str]) -> None:
+    def write(self, name: str, texts: Mapping[str, str]) -> None:
         """Print the Markdown or JSON of `texts`, which are by suffix, and save them all if --out was given."""
         if self.as_json:
             sys.stdout.write(texts["json"])
@@ -40,7 +40,7 @@ class ResultFlags:
 
 
 Result: TypeAlias = Annotated[ResultFlags, Parameter(name="*")]
-PRINTED = ResultFlags()
+DEFAULT_RESULT_FLAGS = ResultFlags()
 
 
 def as_json_text(content: object) -> str:
@@ -91,7 +91,7 @@ def print_message(text: str) -> None:
 
 
 @contextmanager
-def watch(title: str) -> Generator[Report]:
+def watch(title: str) -> Generator[ReportProgress]:
     """Show a bar with the remaining time. Ctrl-C exits without a traceback; finished scores are cached."""
     try:
         with View() as view:

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Literal
 from cyclopts import App
 
 from srno.commands import reproduce_figures, reproduce_tables
-from srno.commands.options import BENCHMARK_RULES, EXACT, Evaluating, Folders, Rules, find_data, prepare_computing
+from srno.commands.options import (
+    DEFAULT_EVALUATION_FLAGS,
+    DEFAULT_PROTOCOL_FLAGS,
+    Evaluating,
+    Folders,
+    Rules,
+    find_data,
+    prepare_computing,
+)
 from srno.commands.output import EXIT_INTERRUPTED, as_json_text, print_message, save, show, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import parse_scales
 from srno.reproduce.panel import FIGURES
 
 if TYPE_CHECKING:
-    from srno.training.recorder import Report
+    from srno.training.recorder import ReportEvent
     from srno.training.run import Run
 
 
@@ -31,8 +39,8 @@ def miniature(
     stages: str = "32x16x1024",
     seeds: int = 2,
     scales: str = "2,3,4,6,8",
-    protocol: Rules = BENCHMARK_RULES,
-    upscaler: Evaluating = EXACT,
+    protocol: Rules = DEFAULT_PROTOCOL_FLAGS,
+    upscaler: Evaluating = DEFAULT_EVALUATION_FLAGS,
 ) -> None:
     """Run the paper's comparison at small scale: train and score SRNO, its ablations and the other decoders.
 
@@ -102,7 +110,7 @@ def miniature(
 
 
 @contextmanager
-def _view(title: str, _run: "Run") -> "Generator[Report]":
+def _view(title: str, _run: "Run") -> "Generator[ReportEvent]":
     """Show a run on stderr."""
     from srno.training.view import RunView
 

@@ -6,7 +6,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from srno.commands.options import BENCHMARK_RULES, EXACT, Evaluating, Folders, Rules, find_data, prepare_computing
+from srno.commands.options import (
+    DEFAULT_EVALUATION_FLAGS,
+    DEFAULT_PROTOCOL_FLAGS,
+    Evaluating,
+    Folders,
+    Rules,
+    find_data,
+    prepare_computing,
+)
 from srno.commands.output import finish_figure, print_message, show, watch
 from srno.commands.reproduce_tables import (
     ANALYSIS,
@@ -33,8 +41,8 @@ def panel_command(name: str, figure: Figure) -> Callable[..., None]:
         out: Path = Path(f"{name}.png"),
         scales: str = ",".join(figure.scales),
         boxes: str | None = None,
-        protocol: Rules = BENCHMARK_RULES,
-        upscaler: Evaluating = EXACT,
+        protocol: Rules = DEFAULT_PROTOCOL_FLAGS,
+        upscaler: Evaluating = DEFAULT_EVALUATION_FLAGS,
     ) -> None:
         """Draw a visual comparison of the paper from given pictures and checkpoints.
 
@@ -170,7 +178,7 @@ def fig_samples(
     out: Path = Path("fig-samples.png"),
     paper: Paper = PAPER,
     protocol: TableRules = PAPER_RULES,
-    upscaler: Evaluating = EXACT,
+    upscaler: Evaluating = DEFAULT_EVALUATION_FLAGS,
 ) -> None:
     """Draw the PSNR above LTE's of SRNO trained with different numbers of points, and print what is missing.
 

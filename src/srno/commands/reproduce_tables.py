@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from srno.commands.options import EXACT, Evaluating, EvaluationFlags, Folders, ProtocolFlags, prepare_computing
-from srno.commands.output import PRINTED, Result, ResultFlags, as_json_text, print_message, watch
+from srno.commands.options import (
+    DEFAULT_EVALUATION_FLAGS,
+    Evaluating,
+    EvaluationFlags,
+    Folders,
+    ProtocolFlags,
+    prepare_computing,
+)
+from srno.commands.output import DEFAULT_RESULT_FLAGS, Result, ResultFlags, as_json_text, print_message, watch
 from srno.errors import SRNOError
 from srno.evaluation.protocols import LRSource, Protocol, named_protocol, parse_scales
 
@@ -109,25 +116,25 @@ def table_command(name: str) -> Callable[..., None]:
     def table(
         *,
         paper: Paper = PAPER,
-        result: Result = PRINTED,
+        result: Result = DEFAULT_RESULT_FLAGS,
         protocol: TableRules = PAPER_RULES,
-        upscaler: Evaluating = EXACT,
+        upscaler: Evaluating = DEFAULT_EVALUATION_FLAGS,
     ) -> None:
         """Print a table of the paper with its numbers beside ours, and the commands that fill the gaps."""
         tables = ("suppl-div2k", "suppl-benchmark") if name == "suppl" else (name,)
-        _give_out(name, tables, result, table_inputs(paper, protocol, upscaler))
+        _write_tables(name, tables, result, table_inputs(paper, protocol, upscaler))
 
     return table
 
 
-def table3(*, result: Result = PRINTED) -> None:
+def table3(*, result: Result = DEFAULT_RESULT_FLAGS) -> None:
     """Count parameters and FLOPs of the models in the paper's table 3 and print them beside its numbers."""
     from srno.reproduce.costs import costs_dict, costs_markdown, count_costs
     from srno.reproduce.published import load_published
 
     published = load_published()
     counted = count_costs(published)
-    result.give_out("table3", {"md": costs_markdown(counted, published), "json": as_json_text(costs_dict(counted))})
+    result.write("table3", {"md": costs_markdown(counted, published), "json": as_json_text(costs_dict(counted))})
 
 
 def table4(
@@ -135,9 +142,9 @@ def table4(
     bench: Path | None = None,
     machine: str | None = None,
     paper: Paper = PAPER,
-    result: Result = PRINTED,
+    result: Result = DEFAULT_RESULT_FLAGS,
     protocol: TableRules = PAPER_RULES,
-    upscaler: Evaluating = EXACT,
+    upscaler: Evaluating = DEFAULT_EVALUATION_FLAGS,
 ) -> None:
     """Print the paper's table of ablations and running times with its numbers beside ours.
 
@@ -153,7 +160,7 @@ def table4(
     if machine and not bench:
         raise SRNOError(f"--machine {machine!r} has no effect without --bench")
     times = read_bench(bench, machine) if bench else None
-    _give_out("table4", ("table4",), result, replace(table_inputs(paper, protocol, upscaler), times=times))
+    _write_tables("table4", ("table4",), result, replace(table_inputs(paper, protocol, upscaler), times=times))
 
 
 def table_inputs(paper: PaperFlags, protocol: TableProtocolFlags, upscaler: EvaluationFlags) -> "TableInputs":
@@ -179,9 +186,9 @@ def table_inputs(paper: PaperFlags, protocol: TableProtocolFlags, upscaler: Eval
     )
 
 
-def _give_out(name: str, tables: tuple[str, ...], result: ResultFlags, inputs: "TableInputs") -> None:
+def _write_tables(name: str, tables: tuple[str, ...], result: ResultFlags, inputs: "TableInputs") -> None:
     from srno.reproduce.paper_tables import fill_table, table_dict, table_markdown
 
     filled = [fill_table(each, inputs) for each in tables]
     text = "\n".join(table_markdown(each) for each in filled)
-    result.give_out(name, {"md": text, "json": as_json_text([table_dict(each) for each in filled])})
+    result.write(name, {"md": text, "json": as_json_text([table_dict(each) for each in filled])})

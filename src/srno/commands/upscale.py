@@ -214,7 +214,7 @@ def run_upscale(
                     sys.stdout.write(json.dumps(outcome.to_dict()) + "\n")
                     sys.stdout.flush()
     if failed:
-        # One picture on a cluster is one job, which ends like every failure of the cluster; a folder goes on.
+        # One picture on a cluster is one job, which ends like every failure of the cluster; a folder continues.
         alone = len(batch.jobs) + len(batch.skipped) == 1
         sys.exit(EXIT_TASK_FAILED if cluster is not None and alone else EXIT_SOME_FAILED)
 

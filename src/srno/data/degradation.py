@@ -11,7 +11,7 @@ from PIL import Image, ImageFilter
 
 from srno.errors import SRNOError
 
-Pixels = NDArray[np.uint8]
+PixelArray = NDArray[np.uint8]
 
 REDUCTIONS = (Image.Resampling.BICUBIC, Image.Resampling.BOX, Image.Resampling.LANCZOS)
 SUBSAMPLINGS = ("4:4:4", "4:2:2", "4:2:0", "4:2:0")
@@ -47,16 +47,16 @@ class PhotoSettings:
             raise SRNOError(f"blur {self.blur:g}, noise {self.noise:g}: must not be negative")
 
 
-Degradation = Callable[[Pixels, int, np.random.Generator, PhotoSettings], Pixels]
+Degradation = Callable[[PixelArray, int, np.random.Generator, PhotoSettings], PixelArray]
 """HR crop (n, n, 3), LR side p, the sample's random generator, settings -> LR crop (p, p, 3)."""
 
 
-def bicubic(crop: Pixels, side: int, rng: np.random.Generator, settings: PhotoSettings) -> Pixels:  # noqa: ARG001
+def bicubic(crop: PixelArray, side: int, rng: np.random.Generator, settings: PhotoSettings) -> PixelArray:  # noqa: ARG001
     """Downscale with Pillow's antialiased bicubic, as the published recipe does."""
     return np.asarray(Image.fromarray(crop).resize((side, side), Image.Resampling.BICUBIC))
 
 
-def photo(crop: Pixels, side: int, rng: np.random.Generator, settings: PhotoSettings) -> Pixels:
+def photo(crop: PixelArray, side: int, rng: np.random.Generator, settings: PhotoSettings) -> PixelArray:
     """Downscale by one of three filters, then blur, add camera-like noise and compress as JPEG, each by chance."""
     reduction = REDUCTIONS[rng.integers(len(REDUCTIONS))]
     image = Image.fromarray(crop).resize((side, side), reduction)
@@ -71,14 +71,14 @@ def photo(crop: Pixels, side: int, rng: np.random.Generator, settings: PhotoSett
     return lr
 
 
-def _add_noise(lr: Pixels, sigma: float, rng: np.random.Generator) -> Pixels:
+def _add_noise(lr: PixelArray, sigma: float, rng: np.random.Generator) -> PixelArray:
     """Add noise whose variance grows with the light, as a sensor's does: a quarter of it remains at black."""
     share = 0.25 + 0.75 * lr / 255
     noisy = lr + sigma * np.sqrt(share) * rng.standard_normal(lr.shape)
     return np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
 
 
-def _compress(lr: Pixels, rng: np.random.Generator, settings: PhotoSettings) -> Pixels:
+def _compress(lr: PixelArray, rng: np.random.Generator, settings: PhotoSettings) -> PixelArray:
     """Compress as JPEG and decode, with the grid of blocks at a random offset."""
     top, left = rng.integers(JPEG_BLOCK, size=2)
     quality = int(rng.integers(settings.jpeg_min, settings.jpeg_max + 1))

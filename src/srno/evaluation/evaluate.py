@@ -23,7 +23,7 @@ from srno.evaluation.protocols import Protocol, Scale
 from srno.files import write_atomically
 from srno.imaging.resize import matlab_bicubic_float
 
-Report = Callable[[int, int, str], None]
+ReportProgress = Callable[[int, int, str], None]
 """Called with (done, total, picture name) after each picture and scale."""
 
 METRICS_VERSION = 1
@@ -139,7 +139,7 @@ def evaluate(
     *,
     model: str,
     cache: ScoreCache | None = None,
-    progress: Report | None = None,
+    progress: ReportProgress | None = None,
 ) -> Evaluation:
     """Score `upscale`, named `model`, on each picture at each scale. Cached scores are not recomputed."""
     return evaluate_sets(upscale, [pictures], scales, protocol, model=model, cache=cache, progress=progress)[0]
@@ -153,7 +153,7 @@ def evaluate_sets(
     *,
     model: str,
     cache: ScoreCache | None = None,
-    progress: Report | None = None,
+    progress: ReportProgress | None = None,
 ) -> tuple[Evaluation, ...]:
     """Run `evaluate` on several sets, with one progress count over all of them."""
     total = sum(len(each.pictures) for each in sets) * len(scales)

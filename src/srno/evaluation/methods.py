@@ -18,7 +18,15 @@ from srno.checkpoints.native import Checkpoint
 from srno.config import ModelConfig, config_to_dict
 from srno.errors import SRNOError
 from srno.evaluation.datasets import PictureSet
-from srno.evaluation.evaluate import Evaluation, Report, ScoreCache, SkippedScore, Upscale, bicubic, evaluate_sets
+from srno.evaluation.evaluate import (
+    Evaluation,
+    ReportProgress,
+    ScoreCache,
+    SkippedScore,
+    Upscale,
+    bicubic,
+    evaluate_sets,
+)
 from srno.evaluation.protocols import Protocol, Scale
 from srno.imaging.picture import Compression
 from srno.imaging.resize import matlab_bicubic_float
@@ -49,7 +57,7 @@ class FixedScaleUpscaler:
         raise SRNOError(f"--scales {factor:g}: the largest of these fixed-scale networks is for ×{self.largest}")
 
     def note(self, scales: Sequence[Scale]) -> str:
-        """Describe how the scales without a network of their own are computed."""
+        """Describe how the scales without a separate network are computed."""
         known = [network.config.scale for network in self.networks]
         found = {scale: self.nearest_larger(max(scale.y, scale.x)).config.scale for scale in scales}
         others = [
@@ -165,7 +173,7 @@ def evaluate_method(
     protocol: Protocol,
     *,
     cache: Path | None = None,
-    progress: Report | None = None,
+    progress: ReportProgress | None = None,
 ) -> tuple[Evaluation, ...]:
     """Score a method on sets. Scores in the folder `cache` are not recomputed; unsupported scales are skipped."""
     supported = [scale for scale in scales if max(scale.y, scale.x) <= method.largest]

@@ -3,7 +3,7 @@
 import itertools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -14,14 +14,13 @@ from torch import Tensor
 from srno.config import ModelConfig
 from srno.errors import SRNOError
 from srno.evaluation.cost import profile
+from srno.evaluation.evaluate import ReportProgress
 from srno.evaluation.forms import Form, PeakJob, forms_of, load_or_build, peak_memory, render_form
 from srno.evaluation.protocols import Scale
 from srno.operator.model import Model
 
 SYNTHETIC_SIZES = ((288, 352), (352, 288))
 """(height, width) of the pictures if no data is given: the size of the smaller pictures of Set14."""
-
-Report = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def bench(
     repeats: int = 3,
     memory: int | None = None,
     device: str = "cpu",
-    report: Report,
+    report: ReportProgress,
 ) -> list[Timing]:
     """Time presets (with random weights) and checkpoints in all their forms."""
     loaded = [(name, load_or_build(name, device)) for name in dict.fromkeys(models)]
@@ -158,7 +157,7 @@ def interleaved_minimum(
     repeats: int,
     memory: int | None,
     device: str,
-    report: Report,
+    report: ReportProgress,
 ) -> list[list[float]]:
     """Measure seconds per model and job, the minimum of several rounds; infinite if the model lacks the scale.
 

@@ -30,11 +30,11 @@ from srno.rivals.lte import LTE
 from srno.rivals.metasr import MetaSR
 from srno.rivals.mlp import MLP
 
-Maps: TypeAlias = list[tuple[Value, Value]]
+GraphMaps: TypeAlias = list[tuple[Value, Value]]
 """A and a of each layer for one picture at one size."""
 
 Role: TypeAlias = Literal["key", "key_bias", "value", "value_bias", "left", "right", "first", "W2", "b2"]
-Layer: TypeAlias = Callable[[Role], Value]
+LayerTensors: TypeAlias = Callable[[Role], Value]
 """The weights of one layer in a graph, by role."""
 
 PER_PICTURE = ("left", "right", "first")
@@ -81,11 +81,11 @@ class Kernels:
     def __len__(self) -> int:
         return len(self._weights)
 
-    def layer(self, number: int) -> Layer:
+    def layer(self, number: int) -> LayerTensors:
         """Return the weights of one layer."""
         return lambda role: self._place(f"layers.{number}.{role}", role, self._weights[number][role])
 
-    def layer_at(self, number: Value) -> Layer:
+    def layer_at(self, number: Value) -> LayerTensors:
         """Return the weights of a layer whose number () is known only at run time."""
 
         def pick(role: Role) -> Value:
@@ -97,7 +97,7 @@ class Kernels:
     def _place(self, name: str, role: Role, tensor: Tensor) -> Value:
         return self.graph.weight(name, tensor, "float32" if role in PER_PICTURE else None)
 
-    def sums(self, layer: Layer, z: Value) -> Value:
+    def sums(self, layer: LayerTensors, z: Value) -> Value:
         """z (n, d_z) → S (heads, width + 1, width + 1), float32."""
         graph = self.graph
         k, v = self._unit(layer("key"), layer("key_bias"), z), self._unit(layer("value"), layer("value_bias"), z)
@@ -113,23 +113,23 @@ class Kernels:
         variance = (split * split).sum(1) / float(self.width - 1)
         return split / (variance.apply("Sqrt") + EPSILON)
 
-    def fold(self, layer: Layer, sums: Value) -> tuple[Value, Value]:
+    def fold(self, layer: LayerTensors, sums: Value) -> tuple[Value, Value]:
         """Fold a layer and its sums into A (d_z, d_z) and a (d_z,), float32."""
         count = sums.gather(0).gather(self.width).gather(self.width)
         through = (sums @ layer("right")).reshape([-1, self.d_z], (self.heads * (self.width + 1), self.d_z))
         both = layer("left") @ through / count + layer("first")
         return both.slice(0, 0, self.d_z, self.d_z), both.gather(self.d_z)
 
-    def apply(self, layer: Layer, A: Value, a: Value, z: Value) -> Value:
+    def apply(self, layer: LayerTensors, A: Value, a: Value, z: Value) -> Value:
         """z (n, d_z) ← z + W₂·gelu(A·z + a)."""
         precision = self.graph.precision
         hidden = gelu(self.graph.affine(z, A.cast(precision), a.cast(precision)))
         return z + self.graph.affine(hidden, layer("W2"), layer("b2"))
 
 
-def integrate(kernels: Kernels, z: Value) -> Maps:
+def integrate(kernels: Kernels, z: Value) -> GraphMaps:
     """Return the layers' matrices with integrals over exactly the points of z (n, d_z)."""
-    maps: Maps = []
+    maps: GraphMaps = []
     for t in range(len(kernels)):
         z_t, layer = apply_layers(kernels, maps, z), kernels.layer(t)  # equal nodes are shared, so nothing is repeated
         with kernels.graph.scope(f"layers.{t}"):
@@ -137,7 +137,7 @@ def integrate(kernels: Kernels, z: Value) -> Maps:
     return maps
 
 
-def apply_layers(kernels: Kernels, maps: Maps, z: Value) -> Value:
+def apply_layers(kernels: Kernels, maps: GraphMaps, z: Value) -> Value:
     """Apply the first layers to z (n, d_z), those whose matrices are known."""
     for t, (A, a) in enumerate(maps):
         with kernels.graph.scope(f"layers.{t}"):

@@ -24,7 +24,7 @@ from srno.export.decoders import (
 from srno.export.graph import Graph
 from srno.export.layers import encode
 from srno.export.liftings import GraphLifting
-from srno.export.value import Kind, Value
+from srno.export.value import DType, Value
 from srno.files import replacing
 from srno.operator.encoder import channels, radius
 from srno.operator.model import Model
@@ -33,9 +33,9 @@ from srno.operator.srno import SRNO
 if TYPE_CHECKING:
     import onnx
 
-Precision: TypeAlias = Literal["fp32", "fp16"]
+GraphPrecision: TypeAlias = Literal["fp32", "fp16"]
 
-KINDS: dict[Precision, Kind] = {"fp32": "float32", "fp16": "float16"}
+DTYPES: dict[GraphPrecision, DType] = {"fp32": "float32", "fp16": "float16"}
 
 IMAGE = "the picture, RGB in [0, 1]"
 SIZE = "height and width of the whole output"
@@ -54,18 +54,18 @@ class Exporter:
     card: Card
     points: int | Literal["auto"] | None = None
     """Output pixels that the kernel integral is estimated from, `auto` as in the engine; None for all of them."""
-    precision: Precision = "fp32"
+    precision: GraphPrecision = "fp32"
     """Precision of the products; pictures, positions and sums over pixels are never below fp32."""
 
     def __post_init__(self) -> None:
         if isinstance(self.points, int) and self.points < 1:
             raise SRNOError(f"integral {self.points}: choose at least 1 point, or exact")
-        if self.precision not in KINDS:
-            raise SRNOError(f"precision {self.precision!r}: choose {', '.join(KINDS)}")
+        if self.precision not in DTYPES:
+            raise SRNOError(f"precision {self.precision!r}: choose {', '.join(DTYPES)}")
 
     def whole(self) -> "onnx.ModelProto":
         """Build one graph: image (1, 3, h, w) and size (2,) → (1, 3, H, W)."""
-        graph = Graph(KINDS[self.precision])
+        graph = Graph(DTYPES[self.precision])
         image = graph.input("image", "float32", (1, 3, "h", "w"), IMAGE)
         size = graph.input("size", "int64", (2,), SIZE)
         features = encode(graph, self.model.encoder, image)
@@ -101,7 +101,7 @@ class Exporter:
         return project(graph, self.model, z, y, x)
 
     def _encoder(self) -> "onnx.ModelProto":
-        graph = Graph(KINDS[self.precision])
+        graph = Graph(DTYPES[self.precision])
         image = graph.input("image", "float32", (1, 3, "h", "w"), IMAGE)
         graph.output("features", encode(graph, self.model.encoder, image), FEATURES)
         return self._finish(graph, "encoder")
@@ -140,7 +140,7 @@ class Exporter:
 
     def _over_features(self) -> tuple[Graph, Value, Value]:
         """A graph with the inputs features and size."""
-        graph = Graph(KINDS[self.precision])
+        graph = Graph(DTYPES[self.precision])
         shape = (1, channels(self.model.encoder), "h", "w")
         features = graph.input("features", graph.precision, shape, FEATURES)
         return graph, features, graph.input("size", "int64", (2,), SIZE)
@@ -194,7 +194,7 @@ def save_onnx(
     card: Card | None = None,
     parts: bool = False,
     points: int | Literal["auto"] | None = None,
-    precision: Precision = "fp32",
+    precision: GraphPrecision = "fp32",
     overwrite: bool = False,
 ) -> list[Path]:
     """Write a model as one ONNX graph, or as several with `parts`, and return the paths.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from srno.errors import require
-from srno.export.value import Dim, Kind, Operand, Shape, Value, broadcast
+from srno.export.value import Dim, DType, Operand, Shape, Value, broadcast
 
 if TYPE_CHECKING:
     import onnx
@@ -32,9 +32,9 @@ class _Block:
 class Graph:
     """Nodes and weights; matrix products and convolutions are in `precision`."""
 
-    def __init__(self, precision: Kind) -> None:
+    def __init__(self, precision: DType) -> None:
         self.onnx: Any = require("onnx", "onnx")
-        self.precision: Kind = precision
+        self.precision: DType = precision
         self._block = _Block()
         self._inputs: list[onnx.ValueInfoProto] = []
         self._outputs: dict[str, Value] = {}
@@ -44,7 +44,7 @@ class Graph:
         self._counts: dict[str, int] = {}
         self._scope = ""
 
-    def input(self, name: str, kind: Kind, shape: Shape, about: str) -> Value:
+    def input(self, name: str, kind: DType, shape: Shape, about: str) -> Value:
         """Add an input with its description."""
         value = Value(self, name, kind, shape)
         self._inputs.append(self._info(name, value, about))
@@ -55,7 +55,7 @@ class Graph:
         self._outputs[name] = value
         self._about[name] = about
 
-    def weight(self, name: str, tensor: Tensor, kind: Kind | None = None) -> Value:
+    def weight(self, name: str, tensor: Tensor, kind: DType | None = None) -> Value:
         """Return a parameter, in the precision of the graph unless `kind` is given; added at first use."""
         kind = kind or self.precision
         if name not in self._values:
@@ -63,7 +63,7 @@ class Graph:
             self._values[name] = self._initializer(name, array, kind)
         return self._values[name]
 
-    def constant(self, number: float | list[int], kind: Kind) -> Value:
+    def constant(self, number: float | list[int], kind: DType) -> Value:
         """Return a number or a vector of integers."""
         name = f"{number}:{kind}"
         if name not in self._values:
@@ -76,7 +76,7 @@ class Graph:
             self._values[name] = self._initializer(name, np.asarray(numbers, "int64"), "int64")
         return self._values[name]
 
-    def _initializer(self, name: str, array: NDArray[Any], kind: Kind) -> Value:
+    def _initializer(self, name: str, array: NDArray[Any], kind: DType) -> Value:
         self._initializers[name] = self.onnx.numpy_helper.from_array(np.asarray(array, order="C"), name)
         return Value(self, name, kind, array.shape)
 
@@ -90,7 +90,7 @@ class Graph:
             self._scope = before
 
     def op(
-        self, operator: str, inputs: list[Value], shape: Shape, kind: Kind | None = None, **attributes: Any
+        self, operator: str, inputs: list[Value], shape: Shape, kind: DType | None = None, **attributes: Any
     ) -> Value:
         """Add a node with one output, of the type of the first input unless `kind` is given."""
         key = (operator, *(each.name for each in inputs), repr(attributes))
@@ -101,7 +101,7 @@ class Graph:
             self._block.values[key] = Value(self, name, kind or inputs[0].kind, shape)
         return self._block.values[key]
 
-    def elementwise(self, operator: str, a: Value, b: Operand, kind: Kind | None = None) -> Value:
+    def elementwise(self, operator: str, a: Value, b: Operand, kind: DType | None = None) -> Value:
         """Add an operator of two inputs whose shapes broadcast."""
         other = b if isinstance(b, Value) else self.constant(b, a.kind)
         assert a.kind == other.kind, f"{operator} of {a.kind} and {other.kind}"
@@ -177,7 +177,7 @@ class Graph:
         helper.set_model_props(model, metadata)
         return model
 
-    def type_number(self, kind: Kind) -> int:
+    def type_number(self, kind: DType) -> int:
         """Number of a type in the ONNX format."""
         return int(self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
 

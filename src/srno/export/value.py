@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from srno.export.graph import Graph
 
-Kind: TypeAlias = Literal["float32", "float16", "int64", "bool"]
+DType: TypeAlias = Literal["float32", "float16", "int64", "bool"]
 Dim: TypeAlias = int | str
 """A size, or the name of one that is only known at run time."""
 Shape: TypeAlias = tuple[Dim, ...]
@@ -23,7 +23,7 @@ class Value:
 
     graph: "Graph"
     name: str
-    kind: Kind
+    kind: DType
     shape: Shape
 
     def __add__(self, other: Operand) -> "Value":
@@ -69,7 +69,7 @@ class Value:
         """Apply an elementwise function."""
         return self.graph.op(function, [self], self.shape)
 
-    def cast(self, kind: Kind) -> "Value":
+    def cast(self, kind: DType) -> "Value":
         """Convert to another type."""
         if kind == self.kind:
             return self

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from srno.imaging.picture import Box, Frame, Picture, Samples, changed_box
+from srno.imaging.picture import Frame, Picture, PixelBox, Samples, changed_box
 
 _KEEP, _CLEAR = 1, 2
 """What happens to a frame before the next one is drawn."""
@@ -163,7 +163,7 @@ def _write_header(frame: Frame, stream: BinaryIO, plays: int, palette: Palette) 
         stream.write(b"!\xfe" + b"".join(_sub_blocks(comment)) + b"\0")
 
 
-def _write_frame(indices: NDArray[np.uint8], box: Box, delay: int, transparent: bool, stream: BinaryIO) -> None:
+def _write_frame(indices: NDArray[np.uint8], box: PixelBox, delay: int, transparent: bool, stream: BinaryIO) -> None:
     left, top, right, bottom = box
     flags = (_CLEAR if transparent else _KEEP) << 2 | transparent
     stream.write(b"!\xf9\x04" + struct.pack("<BHB", flags, delay, TRANSPARENT) + b"\0")
@@ -172,7 +172,7 @@ def _write_frame(indices: NDArray[np.uint8], box: Box, delay: int, transparent: 
 
 
 def _compressed(indices: NDArray[np.uint8]) -> bytes:
-    """Return the compressed indices as they stand in a file, taken from one that Pillow writes."""
+    """Return the compressed indices as a file stores them, taken from one that Pillow writes."""
     image = Image.fromarray(np.ascontiguousarray(indices))
     image.putpalette(bytes(range(256)) * 3)
     buffer = BytesIO()

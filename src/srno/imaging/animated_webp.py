@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 from PIL import Image
 
-from srno.imaging.picture import Box, Frame, Picture, changed_box
+from srno.imaging.picture import Frame, Picture, PixelBox, changed_box
 from srno.imaging.pillow import to_pillow
 
 _PROFILE, _ALPHA, _EXIF, _XMP, _ANIMATION = 0x20, 0x10, 0x08, 0x04, 0x02
@@ -68,7 +68,7 @@ def _header(first: Picture, plays: int) -> bytes:
     return chunks + _chunk(b"ANIM", bytes(4) + struct.pack("<H", min(plays, _MAX_PLAYS)))
 
 
-def _frame(picture: Picture, box: Box | None, duration: int, quality: int) -> bytes:
+def _frame(picture: Picture, box: PixelBox | None, duration: int, quality: int) -> bytes:
     """Return the content of a frame: its place, its duration and the encoded box; None is no change."""
     if box is None:  # a transparent pixel: encoding an old one again would change it
         box, how, image = (0, 0, 1, 1), _BLEND, Image.fromarray(np.zeros((1, 1, 4), np.uint8))
@@ -82,7 +82,7 @@ def _frame(picture: Picture, box: Box | None, duration: int, quality: int) -> by
     return place + _three(duration) + bytes([how]) + b"".join(_samples(buffer.getvalue()))
 
 
-def _even(box: Box) -> Box:
+def _even(box: PixelBox) -> PixelBox:
     """Extend a box to the left and to the top: frames begin at even coordinates."""
     left, top, right, bottom = box
     return left - left % 2, top - top % 2, right, bottom

@@ -95,7 +95,7 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def jpeg_compression(luma_table: Sequence[int] | None) -> Compression | None:
-    """The quality whose standard table has the same sum as this one; cameras use other tables of their own."""
+    """The quality whose standard table has the same sum as this one; cameras use other tables."""
     if luma_table is None or len(luma_table) != 64:
         return None
     percent = 100 * sum(luma_table) / _STANDARD_LUMA_SUM

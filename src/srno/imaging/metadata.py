@@ -26,7 +26,7 @@ _PREVIEW_DATASETS = range(200, 203)
 
 _TIFF_NAMESPACE = "http://ns.adobe.com/tiff/1.0/"
 _EXIF_NAMESPACE = "http://ns.adobe.com/exif/1.0/"
-_FALSE_PROPERTIES: dict[str, frozenset[str] | None] = {
+_STALE_PROPERTIES: dict[str, frozenset[str] | None] = {
     # How the samples are stored: orientation, size, layout.
     _TIFF_NAMESPACE: frozenset(
         {"Orientation", "ImageWidth", "ImageLength", "BitsPerSample", "SamplesPerPixel", "Compression"}
@@ -179,7 +179,7 @@ def _refuse(*_declaration: object) -> None:
 def _is_false(name: str) -> bool:
     """Whether a property is dropped; `name` is namespace, local name and prefix."""
     space, _, rest = name.partition(_NAME_SEPARATOR)
-    properties = _FALSE_PROPERTIES.get(space, frozenset())
+    properties = _STALE_PROPERTIES.get(space, frozenset())
     return properties is None or rest.partition(_NAME_SEPARATOR)[0] in properties
 
 

@@ -100,7 +100,7 @@ class Picture:
             return np.ascontiguousarray(self.colour)
         return np.concatenate([self.colour, self.alpha[..., None]], axis=2)
 
-    def crop(self, box: "Box") -> "Picture":
+    def crop(self, box: "PixelBox") -> "Picture":
         """Cut out a box."""
         left, top, right, bottom = box
         alpha = None if self.alpha is None else self.alpha[top:bottom, left:right]
@@ -130,11 +130,11 @@ class Frame:
     """Milliseconds."""
 
 
-Box: TypeAlias = tuple[int, int, int, int]
+PixelBox: TypeAlias = tuple[int, int, int, int]
 """Left, top, right and bottom."""
 
 
-def changed_box(before: Samples, after: Samples) -> Box | None:
+def changed_box(before: Samples, after: Samples) -> PixelBox | None:
     """Return the smallest box outside of which two arrays (h, w) or (h, w, c) are equal; None if they are."""
     changed = before != after
     if changed.ndim == 3:

@@ -24,7 +24,7 @@ _MIN_COMPRESSED_TEXT = 1024
 _XMP_KEYWORD = "XML:com.adobe.xmp"
 _IPTC_KEYWORD = "Raw profile type iptc"
 # Texts of conversion programs and file managers that repeat the orientation, the size, the profile, EXIF or XMP.
-_FALSE_KEYWORDS = re.compile(
+_STALE_KEYWORDS = re.compile(
     r"Raw profile type .*|Thumb::.*|png:.*|(?:exif|tiff):"
     r"(?:Orientation|ImageWidth|ImageLength|ExifImage\w+|Pixel[XY]Dimension|thumbnail:.*)",
     re.IGNORECASE | re.DOTALL,
@@ -66,11 +66,11 @@ def iptc_of(data: bytes) -> bytes | None:
 
 
 def texts_of(data: bytes) -> tuple[Text, ...]:
-    """Return the texts of a PNG file, without XMP and those that become false when the picture is resized."""
+    """Return the texts of a PNG file, without XMP and those that no longer apply when the picture is resized."""
     return tuple(
         text
         for text in _all_texts(data)
-        if text.keyword != _XMP_KEYWORD and not _FALSE_KEYWORDS.fullmatch(text.keyword)
+        if text.keyword != _XMP_KEYWORD and not _STALE_KEYWORDS.fullmatch(text.keyword)
     )
 
 

@@ -96,7 +96,7 @@ def _levels(content: bytes, header: PnmHeader) -> NDArray[Any]:
 
 
 def _levels_in_text(content: bytes, count: int, *, bitmap: bool) -> NDArray[Any]:
-    # The digits of a bitmap may stand without space between them.
+    # The digits of a bitmap may follow each other without spaces.
     tokens = re.findall(rb"[01]" if bitmap else rb"\S+", re.sub(rb"#[^\r\n]*", b"", content))[:count]
     if len(tokens) < count:
         raise ValueError(f"{len(tokens)} of {count} samples")
@@ -155,7 +155,7 @@ def _icon(bits: int, content: bytes) -> Icon:
 
 
 def _alone(icon: Icon) -> bytes:
-    """Return a file with this icon only; 0 stands for 256 pixels or more."""
+    """Return a file with this icon only; 0 means 256 pixels or more."""
     width, height = (side if side < 256 else 0 for side in icon.size)
     start = _ICON_LIST.size + _ICON_ENTRY.size
     entry = _ICON_ENTRY.pack(width, height, 0, 0, 1, icon.bits, len(icon.content), start)

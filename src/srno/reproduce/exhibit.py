@@ -13,7 +13,7 @@ from srno.evaluation.evaluate import Upscale
 from srno.evaluation.metrics import psnr
 from srno.evaluation.protocols import Protocol, Scale
 
-Box: TypeAlias = tuple[int, int, int, int]
+CloseUpBox: TypeAlias = tuple[int, int, int, int]
 """(left, top, width, height) in pixels of the truth."""
 BOX_SIDE_SHARE = 1 / 6
 """Approximate side of an automatic box, as a share of the picture's shorter side."""
@@ -40,14 +40,14 @@ class Exhibit:
     lr: NDArray[np.float32]
     """(h, w, 3)"""
     tiles: tuple[MethodTile, ...]
-    boxes: tuple[Box, ...]
+    boxes: tuple[CloseUpBox, ...]
     protocol: Protocol
 
     @property
     def truth(self) -> NDArray[np.float32]:
         return self.tiles[-1].pixels
 
-    def crop_psnr(self, tile: MethodTile, box: Box) -> float:
+    def crop_psnr(self, tile: MethodTile, box: CloseUpBox) -> float:
         """PSNR in dB within a box, on the protocol's channel."""
         ours, truth = (cut(pixels, box) for pixels in (tile.pixels, self.truth))
         return psnr(ours, truth, self.protocol.channel, (0, 0))
@@ -58,7 +58,7 @@ def make_exhibit(
     picture: SetPicture,
     scale: Scale,
     protocol: Protocol,
-    boxes: Sequence[Box] = (),
+    boxes: Sequence[CloseUpBox] = (),
     *,
     count: int = 2,
 ) -> Exhibit:
@@ -77,7 +77,7 @@ def make_exhibit(
     return Exhibit(f"{picture.path.stem} ×{scale}", lr, (*tiles, MethodTile("truth", hr, None)), chosen, protocol)
 
 
-def parse_boxes(text: str) -> tuple[Box, ...]:
+def parse_boxes(text: str) -> tuple[CloseUpBox, ...]:
     """Parse `"40,60,64,64;120,8,64,64"` into boxes as left, top, width, height."""
     try:
         boxes = [tuple(int(number) for number in part.split(",")) for part in text.split(";")]
@@ -88,7 +88,7 @@ def parse_boxes(text: str) -> tuple[Box, ...]:
     return tuple((left, top, width, height) for left, top, width, height in boxes)
 
 
-def cut(pixels: NDArray[np.float32], box: Box) -> NDArray[np.float32]:
+def cut(pixels: NDArray[np.float32], box: CloseUpBox) -> NDArray[np.float32]:
     """Crop to a box: (H, W, 3) → (height, width, 3)."""
     left, top, width, height = box
     return pixels[top : top + height, left : left + width]
@@ -96,7 +96,7 @@ def cut(pixels: NDArray[np.float32], box: Box) -> NDArray[np.float32]:
 
 def choose_boxes(
     truth: NDArray[np.float32], results: Sequence[NDArray[np.float32]], border: tuple[int, int], count: int
-) -> tuple[Box, ...]:
+) -> tuple[CloseUpBox, ...]:
     """Choose squares within the border that do not overlap, where the methods' mean squared error is largest."""
     error = np.mean([np.square(result - truth).mean(-1) for result in results], axis=0)
     rows, columns = border
@@ -105,7 +105,7 @@ def choose_boxes(
     side = min(CLOSE_UP_SIDE // zoom, *error.shape)
     sums = np.pad(error, ((1, 0), (1, 0))).cumsum(0).cumsum(1)
     inside = sums[side:, side:] - sums[:-side, side:] - sums[side:, :-side] + sums[:-side, :-side]
-    boxes: list[Box] = []
+    boxes: list[CloseUpBox] = []
     while len(boxes) < count and np.isfinite(inside).any():
         top, left = (int(place) for place in np.unravel_index(int(inside.argmax()), inside.shape))
         boxes.append((left + columns, top + rows, side, side))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from srno.analysis import halves, kernel_distance, summarise
 from srno.evaluation.datasets import PictureSet
-from srno.evaluation.evaluate import Report
+from srno.evaluation.evaluate import ReportProgress
 from srno.evaluation.protocols import Protocol, Scale
 from srno.evaluation.tables import markdown_table
 from srno.reproduce.plotting import new_figure, show_map, style
@@ -29,7 +29,7 @@ KINDS = {
 LARGEST_COLOURED_SHARE = 99.5
 """Percentile of |M| at which the colours end."""
 
-Kernels = NDArray[np.float64]
+KernelArrays = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class KernelStudy:
     """M of pictures at a scale, and distances between them and others, by kind."""
 
     names: tuple[str, ...]
-    kernels: tuple[Kernels, ...]
+    kernels: tuple[KernelArrays, ...]
     """(T, heads, width, width) of each picture"""
-    distances: dict[str, dict[str, Kernels]]
+    distances: dict[str, dict[str, KernelArrays]]
     """kind → what is compared → (T,)"""
     scale: Scale
 
@@ -50,12 +50,12 @@ def study_kernels(
     scale: Scale,
     scales: Sequence[Scale],
     protocol: Protocol,
-    report: Report,
+    report: ReportProgress,
 ) -> KernelStudy:
     """Compute M of every picture made small by `scale`: enlarged by it, by the other scales, and of its halves."""
     pictures = [picture for each in sets for picture in each.pictures]
-    whole: dict[str, Kernels] = {}
-    distances: dict[str, dict[str, Kernels]] = {kind: {} for kind in KINDS}
+    whole: dict[str, KernelArrays] = {}
+    distances: dict[str, dict[str, KernelArrays]] = {kind: {} for kind in KINDS}
     for number, picture in enumerate(pictures, start=1):
         _, lr, _ = lift_pair(upscaler, picture, scale, protocol)
         name = picture.path.stem
@@ -72,7 +72,7 @@ def study_kernels(
     return KernelStudy(tuple(whole), tuple(whole.values()), distances, scale)
 
 
-def _kernels(upscaler: Upscaler, lr: NDArray[np.float32], scale: Scale, protocol: Protocol) -> Kernels:
+def _kernels(upscaler: Upscaler, lr: NDArray[np.float32], scale: Scale, protocol: Protocol) -> KernelArrays:
     size = scale.hr_size((lr.shape[0], lr.shape[1]))
     return summarise(lift_pixels(upscaler, lr), size, cell_clip=protocol.cell_clip).kernels
 
@@ -141,7 +141,7 @@ def draw_kernels(study: KernelStudy, title: str) -> Any:
     return figure
 
 
-def _mosaic(M: Kernels) -> Kernels:
+def _mosaic(M: KernelArrays) -> KernelArrays:
     """Heads (heads, width, width) as tiles of one picture, with empty lines between them."""
     heads, width, _ = M.shape
     rows = int(np.floor(np.sqrt(heads / 2))) or 1

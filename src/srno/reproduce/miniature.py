@@ -19,15 +19,15 @@ from srno.config import PRESETS, preset
 from srno.errors import SRNOError
 from srno.evaluation.cost import profile
 from srno.evaluation.datasets import PictureSet
-from srno.evaluation.evaluate import Report
 from srno.evaluation.methods import evaluate_method, make_method
 from srno.evaluation.protocols import Protocol, Scale
 from srno.evaluation.tables import NO_VALUE, markdown_table
 from srno.files import write_atomically
+from srno.reproduce.table_inputs import Watch
 from srno.training.config import RECIPES, TrainConfig
 from srno.training.distributed import World
 from srno.training.loop import loop
-from srno.training.recorder import Report as ReportEvent
+from srno.training.recorder import ReportEvent
 from srno.training.run import Run
 from srno.upscaling.upscaler import Upscaler
 
@@ -36,8 +36,6 @@ REFERENCE = "SRNO"
 CALIBRATION_STEPS = 40
 """Steps of the short run that measures how fast SRNO trains."""
 
-Watch = Callable[[str], AbstractContextManager[Report]]
-"""Opens a progress display with a title."""
 Show = Callable[[str, Run], AbstractContextManager[ReportEvent]]
 """Opens a view of a run with a title."""
 

@@ -16,7 +16,7 @@ from srno.errors import SRNOError
 from srno.evaluation.datasets import SetPicture, reason_to_skip
 from srno.evaluation.evaluate import Upscale
 from srno.evaluation.protocols import Protocol, Scale
-from srno.reproduce.exhibit import CLOSE_UP_SIDE, Box, Exhibit, MethodTile, cut, make_exhibit
+from srno.reproduce.exhibit import CLOSE_UP_SIDE, CloseUpBox, Exhibit, MethodTile, cut, make_exhibit
 
 Overview: TypeAlias = Literal["truth", "lr", "none"]
 """What is drawn at the left of an exhibit, with the boxes in it."""
@@ -81,7 +81,7 @@ def _title(exhibit: Exhibit) -> Image.Image:
     return _text(exhibit.title, 17, bold=True)
 
 
-def _draw_tile(exhibit: Exhibit, tile: MethodTile, box: Box, colour: str, best: bool) -> Image.Image:
+def _draw_tile(exhibit: Exhibit, tile: MethodTile, box: CloseUpBox, colour: str, best: bool) -> Image.Image:
     crop = _image(cut(tile.pixels, box))
     longer = max(crop.size)
     if longer <= CLOSE_UP_SIDE:
@@ -109,7 +109,7 @@ def _caption(exhibit: Exhibit, width: int) -> Image.Image:
     return _below([_text(line, 13, CAPTION_COLOUR) for line in lines], gap=3, centred=False)
 
 
-def _coloured(boxes: Sequence[Box]) -> list[tuple[Box, str]]:
+def _coloured(boxes: Sequence[CloseUpBox]) -> list[tuple[CloseUpBox, str]]:
     return [(box, BOX_COLOURS[number % len(BOX_COLOURS)]) for number, box in enumerate(boxes)]
 
 
@@ -226,7 +226,7 @@ def draw_figure(
     pictures: Sequence[SetPicture],
     scales: Sequence[Scale],
     protocol: Protocol,
-    boxes: Sequence[Box] = (),
+    boxes: Sequence[CloseUpBox] = (),
 ) -> Image.Image:
     """Draw a row per scale, with one picture per scale or one for all; boxes likewise."""
     for what, given in (("--picture", pictures), ("--boxes", boxes)):

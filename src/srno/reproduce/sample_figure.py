@@ -37,7 +37,7 @@ class SampleRow:
     name: str
     preset: str
     side: int | None = None
-    """supervision points per patch are side²; None for a recipe of its own"""
+    """supervision points per patch are side²; None for a separate recipe"""
     extra_data: bool = False
 
     def command(self) -> str:

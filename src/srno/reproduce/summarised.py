@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from srno.analysis import LatentSummary, summarise
 from srno.errors import SRNOError
 from srno.evaluation.datasets import PictureSet, SetPicture, load_pair, reason_to_skip
-from srno.evaluation.evaluate import Report
+from srno.evaluation.evaluate import ReportProgress
 from srno.evaluation.protocols import LR_DESCRIPTIONS, Protocol, Scale
 from srno.field.field import Field, lift
 from srno.upscaling.upscaler import Upscaler
@@ -49,7 +49,7 @@ def lift_pixels(upscaler: Upscaler, lr: NDArray[np.float32]) -> Field:
 
 
 def summarise_set(
-    upscaler: Upscaler, sets: Sequence[PictureSet], scales: Sequence[Scale], protocol: Protocol, report: Report
+    upscaler: Upscaler, sets: Sequence[PictureSet], scales: Sequence[Scale], protocol: Protocol, report: ReportProgress
 ) -> Iterator[SummarisedPicture]:
     """Summarise every picture at every scale, over the whole output."""
     pictures = [picture for each in sets for picture in each.pictures]

@@ -16,21 +16,21 @@ from srno.checkpoints.native import read_metadata
 from srno.config import ModelConfig, preset
 from srno.errors import SRNOError
 from srno.evaluation.datasets import PictureSet, SetPicture, find_sets
-from srno.evaluation.evaluate import Report
+from srno.evaluation.evaluate import ReportProgress
 from srno.evaluation.protocols import Protocol, Scale
 from srno.reproduce.costs import BenchTimes
 from srno.reproduce.published import SEQUENTIAL_SUFFIX, Published
 from srno.training.stages import parse_stages
 from srno.upscaling.upscaler import Upscaler
 
-Watch = Callable[[str], AbstractContextManager[Report]]
+Watch = Callable[[str], AbstractContextManager[ReportProgress]]
 """Opens a progress display with a title."""
 
 CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt")
 TRAINING_DATA = "DATA/DIV2K/DIV2K_train_HR"
 """Folder that the printed commands train on: without DIV2K's validation pictures."""
 OWN_RECIPES = frozenset({"liif", "lte", "metasr"})
-"""Systems that were published with a recipe of their own, named like them."""
+"""Systems that were published with separate recipes, which have their names."""
 
 LAST_TRAINING_PICTURE = 800
 """DIV2K numbers its training pictures from 0001 to 0800."""

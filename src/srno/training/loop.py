@@ -26,7 +26,7 @@ from srno.training.config import Precision, TrainConfig
 from srno.training.distributed import World, join_world, stop_requests
 from srno.training.feed import Feed, first_patches, open_pictures
 from srno.training.learner import Learner, Position, set_rate
-from srno.training.recorder import Recorder, Report
+from srno.training.recorder import Recorder, ReportEvent
 from srno.training.run import Run
 from srno.training.schedule import Budget, Clock
 from srno.training.stages import Loss
@@ -51,7 +51,7 @@ def train(
     *,
     encoder: nn.Module | None = None,
     device: str = "auto",
-    report: Report | None = None,
+    report: ReportEvent | None = None,
 ) -> Path:
     """Train a model into the folder `out`, or resume the run that is there; returns the path of the best weights.
 
@@ -76,7 +76,7 @@ def train(
 
 
 def loop(
-    config: TrainConfig, run: Run, world: World, report: Report, *, encoder: nn.Module | None = None
+    config: TrainConfig, run: Run, world: World, report: ReportEvent, *, encoder: nn.Module | None = None
 ) -> signal.Signals | None:
     """Train until the budget is used up or the process is asked to stop; resumes from the run's last state if any.
 
@@ -147,7 +147,7 @@ def _accepts(config: TrainConfig, position: Position, loss: float, norm: float) 
     return position.accepts(loss, norm) if config.skip_spikes else math.isfinite(loss) and math.isfinite(norm)
 
 
-def _logged(run: Run, report: Report) -> Report:
+def _logged(run: Run, report: ReportEvent) -> ReportEvent:
     """Write every event but the reading of pictures to the run's log, then report it."""
 
     def emit(event: dict[str, Any]) -> None:
@@ -168,7 +168,7 @@ def roll_back(run: Run, learner: Learner, world: World) -> None:
     sample, rollbacks = position.sample, position.rollbacks + 1
     state = world.share(lambda: run.load_state(before=position.step) if rollbacks <= MAX_ROLLBACKS else None)
     if state is None:
-        advice = f"begin again with a lower --rate, perhaps from --init {run.folder / 'best.safetensors'}"
+        advice = f"start again with a lower --rate, perhaps from --init {run.folder / 'best.safetensors'}"
         raise SRNOError(f"training diverges: {advice}")
     learner.restore(state)
     position.sample, position.rollbacks, position.bad_steps = sample, rollbacks, 0
@@ -221,7 +221,7 @@ def _parts(batch: Sample, count: int, device: torch.device) -> Iterator[tuple[tu
 
 
 def choose_precision(precision: Precision, device: torch.device) -> Literal["fp32", "bf16"]:
-    """Return the precision that `auto` stands for on this device; fp16 would need loss scaling."""
+    """Return the precision that `auto` means on this device; fp16 would need loss scaling."""
     if precision != "auto":
         return precision
     return "bf16" if fastest_precision(device) == "bf16" else "fp32"

@@ -39,7 +39,7 @@ VALIDATION_TIME_SHARE = 0.1
 PHOTO_QUALITY = 75
 """JPEG quality of the low-resolution pictures that validate a run with the degradation photo."""
 
-Report = Callable[[dict[str, Any]], None]
+ReportEvent = Callable[[dict[str, Any]], None]
 """Called with each event of a run: {"event": "step" | "validation" | "note" | …, …}."""
 
 
@@ -47,7 +47,7 @@ class Recorder:
     """Reports each step; validates and saves when due."""
 
     def __init__(
-        self, config: TrainConfig, run: Run, learner: Learner, clock: Clock, pictures: Pictures, report: Report
+        self, config: TrainConfig, run: Run, learner: Learner, clock: Clock, pictures: Pictures, report: ReportEvent
     ) -> None:
         self.config, self.run, self.learner, self.clock, self.report = config, run, learner, clock, report
         self.pictures = pictures.held_out

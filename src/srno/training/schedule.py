@@ -78,7 +78,7 @@ class Budget:
             now = getattr(self.config, name)
             if now is not None and now != getattr(before, name) and self.progress(position) >= 1:
                 reached = f"step {position.step}, sample {position.sample}, {self.clock.seconds() / 60:.1f} minutes"
-                raise SRNOError(f"--{name} {now:g} is used up already: the run stands at {reached}; give more")
+                raise SRNOError(f"--{name} {now:g} is used up already: the run is at {reached}; give more")
 
     def rate_factor(self, position: Position) -> float:
         """The rate at this point, as a share of its peak."""

@@ -1,7 +1,7 @@
 """Enlarge animations and pages, one frame at a time.
 
 The operator integrates over the whole picture, so a change anywhere moves every pixel of a frame a little, and some of
-them by a level. Regions that stand still are therefore copied from the frame before, or they would flicker.
+them by a level. Regions that do not change are therefore copied from the frame before, or they would flicker.
 """
 
 from collections.abc import Iterator

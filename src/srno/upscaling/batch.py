@@ -102,7 +102,7 @@ def overlapped(
 ) -> Iterator[tuple[Item, Result]]:
     """Yield each item with its result, in order: the function that `work` returns, called, is the result.
 
-    `load` runs one item ahead of `work` and the returned function one item behind, each in a thread of its own, so at
+    `load` runs one item ahead of `work` and the returned function one item behind, each in a separate thread, so at
     most three items are in memory. Items that are not `small` overlap with nothing: they are loaded and finished in
     the calling thread, where Ctrl-C stops them at once.
     """
@@ -143,7 +143,7 @@ def spread(
 
 
 def _absolute(job: Job) -> Job:
-    """The same job wherever a worker runs."""
+    """The same job on any worker."""
     source = replace(job.source, path=None if job.source.path is None else _resolved(job.source.path))
     return replace(job, source=source, output=None if job.output is None else _resolved(job.output))
 

@@ -22,7 +22,9 @@ Existing: TypeAlias = Literal["refuse", "skip", "overwrite"]
 FileState: TypeAlias = tuple[int, int, int]
 """Number, size and time of a file; they change when it is replaced."""
 
-LEAST_SHARE: Mapping[Format, float] = MappingProxyType({"BMP": 1.0, "PNM": 1.0, "TGA": 0.5, "TIFF": 0.1, "PNG": 0.1})
+MIN_COMPRESSED_SHARE: Mapping[Format, float] = MappingProxyType(
+    {"BMP": 1.0, "PNM": 1.0, "TGA": 0.5, "TIFF": 0.1, "PNG": 0.1}
+)
 """Share of the bytes of the samples that a file takes at least, apart from flat pictures; 1/50 in other formats."""
 
 
@@ -202,7 +204,7 @@ def _least_bytes(job: Job, bits: int) -> int:
     stored = capability_of(job.format)
     frames = job.frames if stored.sequence else 1
     depth = min(bits, max(stored.bits))
-    return int(LEAST_SHARE.get(job.format, 0.02) * width * height * frames * depth / 8)
+    return int(MIN_COMPRESSED_SHARE.get(job.format, 0.02) * width * height * frames * depth / 8)
 
 
 def _existing_part(folder: Path) -> Path:

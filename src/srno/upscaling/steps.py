@@ -1,4 +1,4 @@
-"""The steps of one picture of a batch: load, enlarge, finish. Each may run in a thread of its own."""
+"""The steps of one picture of a batch: load, enlarge, finish. Each may run in a separate thread."""
 
 import sys
 import time

@@ -229,7 +229,7 @@ def _place(model: Any, device: str, precision: Precision, clean: float) -> "Mode
 
 
 def _resolve(precision: Precision, model: "Model") -> "ProductPrecision":
-    """The precision that `auto` stands for on the model's device."""
+    """The precision that `auto` means on the model's device."""
     from srno.machine import fastest_precision
 
     return fastest_precision(next(model.parameters()).device) if precision == "auto" else precision
