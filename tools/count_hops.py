@@ -73,9 +73,12 @@ def tile(_: Path, hops: Hops) -> None:
     """Ask the server for a tile."""
     from starlette.testclient import TestClient
 
+    from srno.server import workers
     from srno.server.app import make_app
     from srno.server.guard import allowed_hosts
     from srno.server.studio import Studio
+
+    workers.IDLE_SECONDS = 3600  # what an idle thread does depends on the machine's load
 
     def ask() -> None:
         studio = Studio({"light": find("light")}, memory=1 << 30, threads=1)
