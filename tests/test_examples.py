@@ -38,7 +38,7 @@ def test_the_field_as_a_function(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_training_in_five_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """For two seconds: it validates, and enlarges a picture by 3 with the weights of the run."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    data, run = make_pictures(tmp_path / "data", 6), tmp_path / "run"
+    data, run = make_pictures(tmp_path / "data", 6, (96, 100)), tmp_path / "run"
     given = script("train_in_five_minutes")
     given["main"]([str(data), str(run), "0.03"])
     assert (run / "best.safetensors").is_file()

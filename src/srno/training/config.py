@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from cyclopts import Parameter
 
 from srno.errors import SRNOError
-from srno.training.stages import Loss, Parts, Stage, at, parse_losses, parse_stages
+from srno.training.stages import Loss, Parts, Stage, parse_losses, parse_stages, part_at
 
 Precision: TypeAlias = Literal["auto", "fp32", "bf16"]
 
@@ -201,11 +201,11 @@ class TrainConfig:
 
     def stage_at(self, progress: float) -> Stage:
         """The shape of the samples at this share of the budget."""
-        return at(self._stages, progress)
+        return part_at(self._stages, progress)
 
     def loss_at(self, progress: float) -> Loss:
         """The loss at this share of the budget."""
-        return at(self._losses, progress)
+        return part_at(self._losses, progress)
 
 
 def _words(shares: tuple[float, ...]) -> str:

@@ -37,7 +37,7 @@ def parse_losses(text: str) -> Parts[Loss]:
     return _parse("--loss", text, _loss, f"one of {', '.join(get_args(Loss))}, or several such as 0.8:l1,rms")
 
 
-def at(parts: Parts[Part], progress: float) -> Part:
+def part_at(parts: Parts[Part], progress: float) -> Part:
     """The part that applies at this share of the budget."""
     return next((part for until, part in parts if progress < until), parts[-1][1])
 
