@@ -35,7 +35,10 @@ export function listenForKeys(act, isViewing) {
     text.textContent = meaning;
     list.append(term, text);
   }
-  const help = () => $("help").showModal();
+  const help = () => {
+    $("help").showModal();
+    $("help").scrollTop = 0; // the browser scrolls to the button that it focuses
+  };
   $("open-help").addEventListener("click", help);
   $("help-close").addEventListener("click", () => $("help").close());
   addEventListener("keydown", (event) => {

@@ -198,6 +198,7 @@ class Page {
     for (const id of VIEWER_IDS) $(id).hidden = false;
     $("name").textContent = picture.name;
     $("facts").textContent = `${picture.width} × ${picture.height}`;
+    $("title").title = `${picture.name}, ${picture.width} × ${picture.height} pixels`; // both may be cut off
     document.title = `${picture.name} – srno`;
     this.viewer.show(picture, base);
     this.choice.model = this.#sourceFor(partsOf(this.choice.model, this.about.cleanable).model);
