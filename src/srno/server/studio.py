@@ -137,9 +137,7 @@ class Studio:
         reduce, box = FILTERS.get(tile.source, bicubic), tile.box(opened.size)
         return self._tiles.submit(lambda _: self._keep(key, as_png(reduce(opened, box, tile.rect[2:]))), FIRST)
 
-    def _evaluate(
-        self, opened: Opened, tile: Tile, around: Tile | None, key: Hashable, order: Priority
-    ) -> Task[bytes]:
+    def _evaluate(self, opened: Opened, tile: Tile, around: Tile | None, key: Hashable, order: Priority) -> Task[bytes]:
         """Queue a tile behind the blocks and sample windows that it needs."""
         field = self.gallery.field(opened, tile.source)
         version = self._version(field, tile)
