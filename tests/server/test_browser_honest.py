@@ -75,6 +75,14 @@ def test_a_view_can_be_stopped_and_a_movement_starts_it_again(visit):
     page.wait_for_selector("#stage[data-sharp=false]")
     page.keyboard.press("Escape")
     visitor.until(lambda: labels(visitor)[1] == "bicubic, not srno · rough")
+    page.keyboard.press("+")
+    visitor.until(lambda: labels(visitor)[1] == "bicubic, srno · rough is coming")
+    page.keyboard.press("+")
+    page.keyboard.press("Escape")  # before the zoom has come to its end
+    visitor.until(lambda: labels(visitor)[1] == "bicubic, not srno · rough")
+    asked = len(visitor.asked)
+    page.wait_for_timeout(500)
+    assert len(visitor.asked) == asked
     page.unroute_all()
     with visitor.moving():
         page.keyboard.press("+")
@@ -168,6 +176,25 @@ def test_back_goes_back_and_a_reload_keeps_the_picture_and_the_place(visit):
     assert visitor.view == fitted
     page.go_back()
     page.wait_for_selector("#welcome:not([hidden])")
+
+
+def test_a_reload_keeps_the_row_of_pictures(visit):
+    visitor = visit()
+    give(visitor, *((f"{name}.png", picture(*SIZE, seed=i)) for i, name in enumerate(("one", "two", "three"))))
+    visitor.sharp()
+    page = visitor.page
+    visitor.until(lambda: page.evaluate("sessionStorage.getItem('srno-row')").count("key") == 3)
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    visitor.sharp()
+    assert (page.text_content("#name"), page.text_content("#queue-place")) == ("one.png", "1 / 3")
+    page.keyboard.press("]")
+    visitor.until(lambda: page.text_content("#name") == "two.png")
+    visitor.sharp()
+    assert page.text_content("#queue-place") == "2 / 3"
+    page.go_back()
+    visitor.until(lambda: page.text_content("#name") == "one.png")
+    assert page.text_content("#queue-place") == "1 / 3"
 
 
 def test_settings_are_remembered(visit):

@@ -28,6 +28,7 @@ export class Layer {
   /** Request the missing tiles of the window; cancel all other requests. */
   want(view) {
     const level = this.#level(view);
+    this.stopped = false;
     // A level changes its version only here, at rest, and there are few versions: nothing flickers.
     level.version = this.version;
     const tiles = level.covering(view.visible());
