@@ -140,6 +140,26 @@ def test_keys_choose_modes_and_list_themselves(visit):
     assert "hold to see the other side" in visitor.page.get_by_role("dialog").text_content()
 
 
+def test_keys_belong_to_the_picture_after_a_control_was_clicked(visit):
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    page = visitor.page
+    page.locator("#against").select_option("nearest")
+    page.keyboard.press("2")
+    page.wait_for_selector("#stage[data-mode=divider]")
+    with visitor.moving():
+        page.click("#zoom-in")
+    zoom = visitor.zoom
+    page.keyboard.down(" ")
+    visitor.until(lambda: labels(visitor)[1] == "nearest neighbour")
+    page.keyboard.up(" ")
+    visitor.choose("side")
+    with visitor.moving():
+        page.keyboard.press("ArrowRight")  # moves the picture, not the choice
+    assert page.get_attribute("#stage", "data-mode") == "side"
+    assert visitor.zoom == zoom
+
+
 def test_a_file_that_cannot_be_opened_does_not_stop_the_others(visit):
     visitor = visit()
     give(visitor, ("bad.png", b"nothing"), ("one.png", picture(*SIZE)), ("two.png", picture(40, 30)))

@@ -84,6 +84,9 @@ def test_the_slider_begins_with_what_suits_the_file_and_cleans_live(visit):
     assert page.text_content("#clean-value") == "0.2"
     assert page.locator("#clean-auto").get_attribute("hidden") is not None
     assert not np.array_equal(visitor.canvas(), before)
+    page.locator("#clean").focus()
+    page.keyboard.press("1")  # the slider has no use for it
+    page.wait_for_selector("#stage[data-mode=off]")
     page.locator("#clean").fill("0")
     visitor.until(lambda: page.text_content("#tag-after") == "srno · light")
     page.locator("#model").select_option("photo")

@@ -42,7 +42,7 @@ export function listenForKeys(act, isViewing) {
   $("open-help").addEventListener("click", help);
   $("help-close").addEventListener("click", () => $("help").close());
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog, select, input:not([type=radio])")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog, select, input:not([type=radio], [type=range])")) return;
     if (event.key === "?") return run(event, help);
     if (event.key === "o") return run(event, act.open);
     if (!isViewing()) return;

@@ -99,6 +99,10 @@ class Page {
     $("examples").hidden = about.examples.length === 0;
     showExamples($("examples").querySelector("ul"), about.examples, (name) => this.openExample(name));
     listenForKeys(act, () => this.isViewing);
+    // A control that was used with the pointer gives the keys back to the picture: Space would press it again, arrows change it.
+    const giveBack = () => this.isViewing && document.body.dataset.input !== "keys" && $("stage").focus({ preventScroll: true });
+    for (const id of ["modes", "against", "model"]) $(id).addEventListener("change", giveBack);
+    document.querySelector(".zoomer").addEventListener("click", giveBack);
     // The ring around the picture is for people who move the focus.
     addEventListener("keydown", (event) => event.key === "Tab" && (document.body.dataset.input = "keys"));
     addEventListener("pointerdown", () => (document.body.dataset.input = "pointer"));
