@@ -212,3 +212,14 @@ def test_the_page_is_small_and_contacts_no_other_host(visit, address):
     sizes = [len(visitor.page.request.get(url).body()) for url in files]
     assert len(files) >= 10
     assert sum(sizes) < 150_000
+
+
+@pytest.mark.parametrize("name", ["export", "help"])
+def test_a_dialog_begins_at_its_top_and_has_its_buttons_in_a_low_window(visit, name):
+    visitor = visit(viewport={"width": 812, "height": 375})
+    visitor.open(picture(*SIZE))
+    visitor.page.keyboard.press({"export": "e", "help": "?"}[name])
+    dialog = visitor.page.locator(f"dialog#{name}")
+    title, buttons = (dialog.locator(part).bounding_box() for part in ("h2", ".buttons"))
+    assert 0 <= title["y"] < 40
+    assert buttons["y"] + buttons["height"] <= 375

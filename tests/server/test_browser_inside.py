@@ -53,3 +53,14 @@ def test_on_a_phone_the_panel_is_under_the_picture(visit):
     stage, panel = (visitor.page.locator(name).bounding_box() for name in ("#stage", "#inside"))
     assert panel["width"] == stage["width"] == 375
     assert panel["y"] >= stage["y"] + stage["height"] - 1
+
+
+def test_on_a_phone_on_its_side_the_panel_is_beside_the_picture(visit):
+    visitor = visit(**{**PHONE, "viewport": {"width": 812, "height": 375}})
+    visitor.open(picture(*SIZE))
+    visitor.page.get_by_role("button", name="Inside the operator").click()
+    visitor.page.locator("#maps section").nth(5).wait_for()
+    stage, panel = (visitor.page.locator(name).bounding_box() for name in ("#stage", "#inside"))
+    assert panel["height"] == stage["height"] > 300
+    assert stage["width"] > 400
+    assert panel["x"] >= stage["x"] + stage["width"] - 1

@@ -75,6 +75,14 @@ def test_a_view_can_be_stopped_and_a_movement_starts_it_again(visit):
     page.wait_for_selector("#stage[data-sharp=false]")
     page.keyboard.press("Escape")
     visitor.until(lambda: labels(visitor)[1] == "bicubic, not srno · rough")
+    page.keyboard.press("+")
+    visitor.until(lambda: labels(visitor)[1] == "bicubic, srno · rough is coming")
+    page.keyboard.press("+")
+    page.keyboard.press("Escape")  # before the zoom has come to its end
+    visitor.until(lambda: labels(visitor)[1] == "bicubic, not srno · rough")
+    asked = len(visitor.asked)
+    page.wait_for_timeout(500)
+    assert len(visitor.asked) == asked
     page.unroute_all()
     with visitor.moving():
         page.keyboard.press("+")
@@ -132,6 +140,26 @@ def test_keys_choose_modes_and_are_listed(visit):
     assert "hold to see the other side" in visitor.page.get_by_role("dialog").text_content()
 
 
+def test_keys_belong_to_the_picture_after_a_control_was_clicked(visit):
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    page = visitor.page
+    page.locator("#against").select_option("nearest")
+    page.keyboard.press("2")
+    page.wait_for_selector("#stage[data-mode=divider]")
+    with visitor.moving():
+        page.click("#zoom-in")
+    zoom = visitor.zoom
+    page.keyboard.down(" ")
+    visitor.until(lambda: labels(visitor)[1] == "nearest neighbour")
+    page.keyboard.up(" ")
+    visitor.choose("side")
+    with visitor.moving():
+        page.keyboard.press("ArrowRight")  # moves the picture, not the choice
+    assert page.get_attribute("#stage", "data-mode") == "side"
+    assert visitor.zoom == zoom
+
+
 def test_a_file_that_cannot_be_opened_does_not_stop_the_others(visit):
     visitor = visit()
     give(visitor, ("bad.png", b"nothing"), ("one.png", picture(*SIZE)), ("two.png", picture(40, 30)))
@@ -168,6 +196,25 @@ def test_the_back_button_and_a_reload_restore_picture_and_view(visit):
     assert visitor.view == fitted
     page.go_back()
     page.wait_for_selector("#welcome:not([hidden])")
+
+
+def test_a_reload_keeps_the_row_of_pictures(visit):
+    visitor = visit()
+    give(visitor, *((f"{name}.png", picture(*SIZE, seed=i)) for i, name in enumerate(("one", "two", "three"))))
+    visitor.sharp()
+    page = visitor.page
+    visitor.until(lambda: page.evaluate("sessionStorage.getItem('srno-row')").count("key") == 3)
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    visitor.sharp()
+    assert (page.text_content("#name"), page.text_content("#queue-place")) == ("one.png", "1 / 3")
+    page.keyboard.press("]")
+    visitor.until(lambda: page.text_content("#name") == "two.png")
+    visitor.sharp()
+    assert page.text_content("#queue-place") == "2 / 3"
+    page.go_back()
+    visitor.until(lambda: page.text_content("#name") == "one.png")
+    assert page.text_content("#queue-place") == "1 / 3"
 
 
 def test_settings_are_remembered(visit):

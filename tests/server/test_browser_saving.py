@@ -91,6 +91,23 @@ def test_a_pair_to_share_is_made_on_the_server(visit):
     assert Image.open(download.value.path()).width == 2 * visitor.view["level"] + PAIR_GAP
 
 
+def test_the_dialog_says_the_zoom_that_the_frames_will_have(visit):
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    visitor.page.keyboard.press("b")
+    visitor.page.select_option("#clip-kind", "webp")
+    visitor.page.select_option("#clip-width", "320")
+    assert "at ×5.00, reached from the whole picture, 320 × 240 pixels" in visitor.page.text_content("#clip-outcome")
+    visitor.page.keyboard.press("Escape")
+    visitor.open(picture(360, 270, "L"))
+    assert visitor.zoom > 1
+    visitor.page.keyboard.press("b")  # the choice is kept
+    assert "make the frames wider: below ×1" in visitor.page.text_content("#clip-outcome")
+    assert visitor.page.is_disabled("#clip-start")
+    visitor.page.select_option("#clip-width", "480")
+    assert visitor.page.is_enabled("#clip-start")
+
+
 def test_the_saved_view_equals_the_canvas(visit):
     visitor = visit()
     visitor.open(picture(*SIZE))

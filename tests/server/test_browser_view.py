@@ -100,6 +100,19 @@ def test_side_by_side_shows_the_same_part_twice(visit):
     assert np.array_equal(seen[:, -width:], visitor.expected("rough", SIZE))
 
 
+def test_changes_of_the_mode_leave_the_picture_where_it_is(visit):
+    """Panes of an odd width put the middle between two pixels."""
+    visitor = visit()
+    visitor.open(picture(*SIZE))
+    visitor.wheel(-700, 300, 400)
+    before = visitor.view
+    for _ in range(2):
+        visitor.choose("side")
+        assert visitor.view["width"] % 2
+        visitor.choose("divider")
+    assert visitor.view == before
+
+
 def test_the_lens_follows_the_pointer(visit):
     visitor = visit()
     visitor.open(picture(*SIZE))

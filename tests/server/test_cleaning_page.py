@@ -84,6 +84,9 @@ def test_the_slider_starts_at_the_suggested_strength_and_updates_the_view(visit)
     assert page.text_content("#clean-value") == "0.2"
     assert page.locator("#clean-auto").get_attribute("hidden") is not None
     assert not np.array_equal(visitor.canvas(), before)
+    page.locator("#clean").focus()
+    page.keyboard.press("1")  # the slider has no use for it
+    page.wait_for_selector("#stage[data-mode=off]")
     page.locator("#clean").fill("0")
     visitor.until(lambda: page.text_content("#tag-after") == "srno · light")
     page.locator("#model").select_option("photo")

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont, ImageSequence
 from serving import finished, picture, tile_pixels, upload
 
-from srno.server.clips import CLIP_FRAMES, LABEL_BAR_HEIGHT, PAIR_GAP, ClipOptions, _journey, name_of, zoom_of
+from srno.server.clips import CLIP_FRAMES, LABEL_BAR_HEIGHT, PAIR_GAP, ClipOptions, _encode, _journey, name_of, zoom_of
 
 SIZE = (40, 30)
 
@@ -68,6 +68,28 @@ def test_a_zoom_of_two_sides_has_the_other_side_on_the_left(client):
     right = tile_pixels(client, opened, "rough", level, rect).astype(int)[:, 52:]
     assert np.abs(last[:, :44] - left).mean() < 12
     assert np.abs(last[:, 52:] - right).mean() < 12
+
+
+def test_below_x1_both_sides_of_a_zoom_are_bicubic_as_its_label_says(client):
+    noise = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (300, 400, 3), np.uint8)).save(noise, "PNG")
+    opened = upload(client, noise.getvalue())
+    _, image = clip(client, opened, kind="webp", labels=False, against="nearest")
+    first, (level, rect) = np.asarray(image.convert("RGB")).astype(int)[:, :44], ((96, 72), (0, 0, 44, 72))
+    away = {
+        source: np.abs(first - tile_pixels(client, opened, source, level, rect)).mean()
+        for source in ("bicubic", "nearest")
+    }
+    assert away["bicubic"] < 15 < 40 < away["nearest"]
+
+
+def test_a_gif_keeps_the_colours_of_a_small_part():
+    rng = np.random.default_rng(0)
+    frame = (rng.integers(20, 230, (120, 160, 1)) + rng.integers(-8, 9, (120, 160, 3))).astype(np.uint8)
+    part = np.s_[50:55, 70:75]
+    frame[part] = rng.integers(60, 250, (5, 5, 1)) * (1, 0.7, 0.4)
+    stored = np.asarray(Image.open(io.BytesIO(_encode([Image.fromarray(frame)] * 2, "GIF"))).convert("RGB"))
+    assert np.abs(stored[part].mean(axis=(0, 1)) - frame[part].mean(axis=(0, 1))).max() < 5  # 47 with a median cut
 
 
 def test_a_zoom_grows_by_the_same_factor_in_every_step_and_stays_in_the_picture():

@@ -1,6 +1,7 @@
 """Tiles: the operator at exactly the requested pixels, without seams."""
 
 import io
+import threading
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from srno.checkpoints.catalogue import load
 from srno.field.field import lift
 from srno.field.sample_windows import QUADRATURE_POINTS
 from srno.imaging.picture import from_float
+from srno.server.studio import Studio
+from srno.server.tiles import Tile
+from srno.server.workers import FIRST
 
 SIZE = (37, 23)
 
@@ -151,6 +155,22 @@ def test_a_tile_encodes_what_it_shares_with_its_window(client, studio):
     assert {(6, 6), (9, 10), (12, 15)} <= places
     wrong = client.get(f"/api/images/{again['id']}/tile", params=query | {"window": "1400,400,600,400"})
     assert wrong.status_code == 400
+
+
+def test_the_first_pixels_of_a_large_picture_come_before_better_ones_of_a_small_one(models):
+    """Ten tabs: each shows something before any of them is refined."""
+    studio, gate, order = Studio(models, memory=300_000_000, threads=1), threading.Event(), []
+    small, large = (studio.open(picture(*size), "hills.png").future.result(10) for size in (SIZE, (1300, 900)))
+    studio.load("rough").future.result(10)
+    studio._tiles.submit(lambda _: gate.wait(10), FIRST)
+    better = studio.tile(small, Tile("rough", (200, 120), (0, 0, 50, 50), 1), replaces=True)
+    first = studio.tile(large, Tile("rough", (2600, 1800), (0, 0, 50, 50), 1))
+    for name, job in {"better": better, "first": first}.items():
+        job.future.add_done_callback(lambda _, name=name: order.append(name))
+    gate.set()
+    assert all(job.future.result(20) for job in (better, first))
+    assert order == ["first", "better"]
+    studio.close()
 
 
 def test_the_tiles_of_a_large_picture_meet_without_seams(client):

@@ -21,15 +21,17 @@ Needs: TypeAlias = dict[Hashable, Callable[[], Task[Any]]]
 
 RENDER, ENCODE = 0, 1
 """Second part of a priority: a tile whose blocks are known is finished before further pieces are encoded."""
+REPLACEMENT = 50
+"""Added to the first part of a priority: what replaces sharp pixels comes after what shows the first ones."""
 LAST: Priority = (99, 0)
 """Of work that no view waits for."""
 SMALL_PICTURE_BITS = 20
 """Pictures of up to 2^20 pixels are served before all larger ones, and so on for every power of two."""
 
 
-def priority(opened: Opened, kind: int) -> Priority:
-    """Small pictures never wait for large ones."""
-    return max(0, opened.pixels.bit_length() - SMALL_PICTURE_BITS), kind
+def priority(opened: Opened, kind: int, *, replaces: bool = False) -> Priority:
+    """Small pictures never wait for large ones, and no first pixels for better ones."""
+    return max(0, opened.pixels.bit_length() - SMALL_PICTURE_BITS) + REPLACEMENT * replaces, kind
 
 
 class BlockJobs:

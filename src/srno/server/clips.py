@@ -187,9 +187,15 @@ def _encode(frames: list[Image.Image], kind: str) -> bytes:
     times = [FRAME_MS] * (len(frames) - 1) + [LAST_FRAME_MS]
     options: dict[str, Any] = {"quality": 85, "method": 4} if kind == "WEBP" else {}
     if kind == "GIF":
-        frames = [frame.quantize(256) for frame in frames]
+        frames = [_with_palette(frame) for frame in frames]
     frames[0].save(stream, kind, save_all=True, append_images=frames[1:], duration=times, loop=0, **options)
     return stream.getvalue()
+
+
+def _with_palette(frame: Image.Image) -> Image.Image:
+    """256 colours that reach all hues of a frame, dithered; those of the median cut leave out rare ones."""
+    palette = frame.quantize(256, Image.Quantize.MAXCOVERAGE)
+    return frame.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG)
 
 
 def _box(value: object, size: tuple[int, int]) -> Box:

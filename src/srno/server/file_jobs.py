@@ -65,9 +65,11 @@ class FileJobs:
         self._store.check(clips.clip_bytes(options), "the clip")
 
         def paint(source: str, box: Box, size: tuple[int, int], progress: Progress) -> Image.Image:
-            field = self._gallery.field_of(opened, source) if size[0] >= box[2] - box[0] else None
+            if size[0] < box[2] - box[0]:  # below ×1 both sides are bicubic, as on the page
+                return bicubic(opened, box, size)
+            field = self._gallery.field_of(opened, source)
             if field is None:
-                return FILTERS.get(source, bicubic)(opened, box, size)
+                return FILTERS[source](opened, box, size)
             return evaluate(opened, field, box, size, None, progress)
 
         def work(progress: Progress) -> str:

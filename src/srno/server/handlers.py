@@ -109,11 +109,15 @@ async def state(studio: Studio, request: "Request") -> Reply:
 
 
 async def tile(studio: Studio, request: "Request") -> Reply:
-    """A tile as PNG: ?source=light&level=4096,3072&rect=left,top,width,height&version=2, and &window=… around it."""
-    wanted = _tile(request)
+    """A tile as PNG: ?source=light&level=4096,3072&rect=left,top,width,height&version=2, and &window=… around it.
+
+    With &replaces=1 the client has an earlier version of it.
+    """
+    wanted, replaces = _tile(request), request.query_params.get("replaces") == "1"
     around = _tile(request, "window") if "window" in request.query_params else None
     await finish(request, studio.load(wanted.source))
-    return Reply(await finish(request, studio.tile(request.path_params["id"], wanted, around)), "image/png")
+    job = studio.tile(request.path_params["id"], wanted, around, replaces=replaces)
+    return Reply(await finish(request, job), "image/png")
 
 
 async def inside(studio: Studio, request: "Request") -> Reply:

@@ -31,7 +31,7 @@ from srno.server.rates import Rates
 from srno.server.resample import bicubic
 from srno.server.store import Store
 from srno.server.tiles import FILTERS, LARGEST_WINDOW_PIXELS, Tile, evaluate
-from srno.server.workers import FIRST, Task, Worker
+from srno.server.workers import FIRST, Priority, Task, Worker
 
 EXPORT_NICENESS = 10
 """Added to the niceness of export threads, so that tiles run first."""
@@ -116,10 +116,11 @@ class Studio:
 
     # Tiles
 
-    def tile(self, picture: str, tile: Tile, around: Tile | None = None) -> Task[bytes]:
+    def tile(self, picture: str, tile: Tile, around: Tile | None = None, *, replaces: bool = False) -> Task[bytes]:
         """A part of a picture at a zoom level, as a PNG. A model has to be loaded.
 
-        `around` is the window that the tile is part of: its tiles share what they need.
+        `around` is the window that the tile is part of: its tiles share what they need. A tile that `replaces` one with
+        an earlier version of the integral is computed after those of all windows that have none.
         """
         opened, key = self.gallery.opened(picture), ("tile", picture, tile)
         tile.check(opened.size)
@@ -131,12 +132,12 @@ class Studio:
         if known is not None:
             return Task.finished(known)
         if tile.is_operator(opened.size):
-            return self._evaluate(opened, tile, around, key)
+            return self._evaluate(opened, tile, around, key, priority(opened, RENDER, replaces=replaces))
         # Below ×1 nothing is enlarged, and the tile of a model is bicubic.
         reduce, box = FILTERS.get(tile.source, bicubic), tile.box(opened.size)
         return self._tiles.submit(lambda _: self._keep(key, as_png(reduce(opened, box, tile.rect[2:]))), FIRST)
 
-    def _evaluate(self, opened: Opened, tile: Tile, around: Tile | None, key: Hashable) -> Task[bytes]:
+    def _evaluate(self, opened: Opened, tile: Tile, around: Tile | None, key: Hashable, order: Priority) -> Task[bytes]:
         """Queue a tile behind the blocks and sample windows that it needs."""
         field = self.gallery.field(opened, tile.source)
         version = self._version(field, tile)
@@ -152,7 +153,7 @@ class Studio:
 
         shared = None if around is None else around.region(opened.size)
         needs = self._blocks.needs(opened, field, tile.region(opened.size), version, shared)
-        return self._blocks.after(needs, lambda jobs: self._tiles.submit(work, priority(opened, RENDER), jobs))
+        return self._blocks.after(needs, lambda jobs: self._tiles.submit(work, order, jobs))
 
     def inside(self, picture: str, view: Tile) -> Task[State]:
         """What the operator computes on its way to a window, as maps. The model has to be loaded."""

@@ -35,13 +35,16 @@ export class Clipper {
   update() {
     const zoom = $("clip-kind").value !== "pair";
     for (const id of ["clip-width-row", "clip-split-row"]) $(id).hidden = !zoom;
-    const { view, model, against } = this.current();
-    const enlarged = view.scale >= 1;
+    const { model, against } = this.current();
     const sides = zoom && !$("clip-split").checked ? nameOf(model) : `${nameOf(against)} and ${nameOf(model)}`;
     const { width, height } = this.#size();
+    const [left, , right] = this.#box();
+    const scale = width / (right - left); // smaller than on the screen if the frames are
+    const enlarged = scale >= 1;
     $("clip-outcome").textContent = enlarged
-      ? `${sides} at ×${zoomText(view.scale)}${zoom ? ", reached from the whole picture" : ""}, ${width} × ${height} pixels${zoom ? "" : " each"}.`
-      : "Zoom in first: below ×1 nothing is enlarged, and both sides are bicubic.";
+      ? `${sides} at ×${zoomText(scale)}${zoom ? ", reached from the whole picture" : ""}, ${width} × ${height} pixels${zoom ? "" : " each"}.`
+      : `Zoom in${zoom ? " or make the frames wider" : ""}: below ×1 nothing is enlarged, and both sides are bicubic.`;
+    $("clip-outcome").dataset.problem = !enlarged;
     $("clip-start").disabled = !enlarged;
   }
 

@@ -19,7 +19,7 @@ const SENTENCES = {
   k: () => "Columns of K, a basis of functions that the layer makes from z: what it looks for in the picture.",
   v: () => "Columns of V, a second basis: what it takes from where K has found something.",
   m: ({ heads, width, largest }) =>
-    `The kernel integral: the mean of every column of K times every column of V over the whole picture, ${heads} heads of ${width} × ${width}; blue is negative, red positive, up to ${largest.toFixed(2)}. It changes with the zoom.`,
+    `The kernel integral: the mean of every column of K times every column of V over the whole picture, ${heads} heads of ${width} × ${width}; blue is negative, red positive, up to ${largest.toFixed(2)}. It changes with the zoom up to ×4, the largest scale of the training.`,
 };
 
 export class Inside {

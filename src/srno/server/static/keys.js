@@ -35,11 +35,14 @@ export function listenForKeys(act, isViewing) {
     text.textContent = meaning;
     list.append(term, text);
   }
-  const help = () => $("help").showModal();
+  const help = () => {
+    $("help").showModal();
+    $("help").scrollTop = 0; // the browser scrolls to the button that it focuses
+  };
   $("open-help").addEventListener("click", help);
   $("help-close").addEventListener("click", () => $("help").close());
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog, select, input:not([type=radio])")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog, select, input:not([type=radio], [type=range])")) return;
     if (event.key === "?") return run(event, help);
     if (event.key === "o") return run(event, act.open);
     if (!isViewing()) return;

@@ -99,6 +99,10 @@ class Page {
     $("examples").hidden = about.examples.length === 0;
     showExamples($("examples").querySelector("ul"), about.examples, (name) => this.openExample(name));
     listenForKeys(act, () => this.isViewing);
+    // A control that was used with the pointer gives the keys back to the picture: Space would press it again, arrows change it.
+    const giveBack = () => this.isViewing && document.body.dataset.input !== "keys" && $("stage").focus({ preventScroll: true });
+    for (const id of ["modes", "against", "model"]) $(id).addEventListener("change", giveBack);
+    document.querySelector(".zoomer").addEventListener("click", giveBack);
     // The ring around the picture is for people who move the focus.
     addEventListener("keydown", (event) => event.key === "Tab" && (document.body.dataset.input = "keys"));
     addEventListener("pointerdown", () => (document.body.dataset.input = "pointer"));
@@ -145,32 +149,36 @@ class Page {
   /** Open the first of several files; the others wait in the queue. */
   add(files) {
     clearErrors();
-    const first = this.queue.add(files);
+    const added = this.queue.add(files);
     this.queue.show();
-    this.open(first);
+    this.open(added[0]).then(() => this.#keep(added));
   }
 
-  async openExample(name, state = null) {
-    clearErrors();
-    try {
-      const file = await api.fetchExample(name);
-      await this.open({ file, example: name }, state);
-    } catch (error) {
-      showError(error.message);
+  /** Keep files in the browser, one after the other, so that a reload finds those that were not shown yet, too. */
+  async #keep(entries) {
+    for (const entry of entries) {
+      if (entry.file.size > this.about.limits.bytes || !this.queue.entries.includes(entry)) continue;
+      entry.key ??= await (entry.keeping ??= keepFile(entry.file));
+      this.queue.save();
     }
+  }
+
+  openExample(name, state = null) {
+    clearErrors();
+    return this.open(this.queue.find({ example: name }) ?? { example: name }, state);
   }
 
   /** Open an entry of the queue, at the place of `state` if there is one. */
   async open(entry, state = null) {
-    const { file } = entry;
     this.opening?.abort();
     const { signal } = (this.opening = new AbortController());
     document.body.dataset.opening = "true"; // style.css changes the cursor
-    announce(`Opening ${file.name}`);
     try {
+      const file = (entry.file ??= await readEntry(entry));
+      announce(`Opening ${file.name}`);
       const reason = await refusal(file, this.about.limits);
       if (reason) throw new Error(reason);
-      const kept = entry.example ? null : (entry.key ?? keepFile(file));
+      const kept = entry.example ? null : (entry.key ?? (entry.keeping ??= keepFile(file)));
       const picture = await api.upload(file, signal);
       picture.renew = () => (picture.renewing ??= renew(picture, entry).finally(() => (picture.renewing = null)));
       const base = await fetchBase(picture, signal);
@@ -198,6 +206,7 @@ class Page {
     for (const id of VIEWER_IDS) $(id).hidden = false;
     $("name").textContent = picture.name;
     $("facts").textContent = `${picture.width} × ${picture.height}`;
+    $("title").title = `${picture.name}, ${picture.width} × ${picture.height} pixels`; // both may be cut off
     document.title = `${picture.name} – srno`;
     this.viewer.show(picture, base);
     this.choice.model = this.#sourceFor(partsOf(this.choice.model, this.about.cleanable).model);
@@ -230,6 +239,7 @@ class Page {
   /** Show what the address says, after a reload or when the user goes back. */
   async start() {
     const state = readAddress();
+    if (state) this.queue.restore();
     this.address.settle(state);
     if (state) await this.#go(state);
   }
@@ -242,10 +252,7 @@ class Page {
       return this.viewer.start();
     }
     if (example) return this.openExample(example, state);
-    const known = this.queue.find(picture);
-    const file = known?.file ?? (await findFile(picture));
-    if (file) return this.open(known ?? { file, key: picture }, state);
-    showError("This browser no longer has the picture of this address. Open it again.");
+    return this.open(this.queue.find(state) ?? { key: picture }, state);
   }
 
   #apply({ model, with: against, mode, split, place }) {
@@ -290,6 +297,13 @@ function fetchBase(picture, signal) {
   const shrink = Math.min(1, Math.sqrt(BASE_PIXELS / (width * height)));
   const size = [width, height].map((side) => Math.max(1, Math.floor(side * shrink)));
   return api.fetchTile(picture, { source: BICUBIC, level: size.join(), rect: [0, 0, ...size].join() }, signal);
+}
+
+/** The file of an entry whose picture was not shown since the page was loaded. */
+async function readEntry({ key, example }) {
+  const file = example ? await api.fetchExample(example) : await findFile(key);
+  if (!file) throw new Error("This browser no longer has the picture of this address. Open it again.");
+  return file;
 }
 
 /** Upload a picture that the server has dropped; the browser's copy does not depend on the file on the disk. */

@@ -49,6 +49,11 @@ export class Motion {
     this.on.pan();
   }
 
+  /** Jump to the end of an animation. */
+  finish() {
+    if (this.goal) this.#arrive();
+  }
+
   #middle() {
     return { x: this.view.pane.width / 2, y: this.view.pane.height / 2 };
   }

@@ -1,5 +1,7 @@
 // Several pictures, one after the other: those that were dropped together, and those opened before.
 
+const ROW = "srno-row"; // of this tab, in its session storage
+
 const $ = (id) => document.getElementById(id);
 
 export class Queue {
@@ -10,11 +12,30 @@ export class Queue {
     $("queue-next").addEventListener("click", () => this.step(1));
   }
 
-  /** Add files after the current one and return the first. An entry is a file and, later, its key in the address. */
+  /** Add files after the current one and return their entries: a file and, later, its key in the address. */
   add(files) {
     const added = files.map((file) => ({ file }));
     this.entries.splice(this.index + 1, 0, ...added);
-    return added[0];
+    return added;
+  }
+
+  /** The row as it was before a reload; its files are read when they are shown. */
+  restore() {
+    try {
+      this.entries = JSON.parse(sessionStorage.getItem(ROW)) ?? [];
+    } catch {
+      // storage is blocked: the row begins anew
+    }
+  }
+
+  /** Remember the row for a reload, without the files that the browser could not keep. */
+  save() {
+    const known = this.entries.filter(({ key, example }) => key || example).map(({ key, example }) => ({ key, example }));
+    try {
+      sessionStorage.setItem(ROW, JSON.stringify(known));
+    } catch {
+      // storage is blocked
+    }
   }
 
   /** Remove a picture that cannot be opened, and return the one after it. */
@@ -34,8 +55,9 @@ export class Queue {
     this.show();
   }
 
-  find(key) {
-    return this.entries.find((entry) => entry.key && entry.key === key);
+  /** The entry of a kept file or an example. */
+  find({ picture, example }) {
+    return this.entries.find((entry) => (picture ? entry.key === picture : example && entry.example === example));
   }
 
   step(by) {
@@ -49,5 +71,6 @@ export class Queue {
     $("queue-place").textContent = `${index + 1} / ${entries.length}`;
     $("queue-back").disabled = index <= 0;
     $("queue-next").disabled = index >= entries.length - 1;
+    this.save();
   }
 }

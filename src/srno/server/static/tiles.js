@@ -28,11 +28,13 @@ export class Layer {
   /** Request the missing tiles of the window; cancel all other requests. */
   want(view) {
     const level = this.#level(view);
+    this.stopped = false;
     // A level changes its version only here, at rest, and there are few versions: nothing flickers.
     level.version = this.version;
     const tiles = level.covering(view.visible());
     level.window = hull(tiles).join();
-    const missing = tiles.filter(({ key }) => !level.isCurrent(key));
+    // Tiles that replace others come last.
+    const missing = tiles.filter(({ key }) => !level.isCurrent(key)).sort((a, b) => level.tiles.has(a.key) - level.tiles.has(b.key));
     const urls = new Set(missing.map((tile) => this.#name(level, tile)));
     for (const name of this.running.keys()) if (!urls.has(name)) this.#cancel(name);
     this.queue = missing.filter((tile) => !this.running.has(this.#name(level, tile))).map((tile) => ({ level, tile }));
@@ -213,7 +215,9 @@ export class Layer {
       const { version } = level;
       const request = { source: this.source, level: `${width},${height}`, rect: tile.rect.join() };
       if (version) Object.assign(request, { version, window: level.window });
-      const bitmap = await fetchTile(this.picture, request, control.signal, this.priority);
+      const replaces = level.tiles.has(tile.key); // the server and the browser's connections do other things first
+      if (replaces) request.replaces = 1;
+      const bitmap = await fetchTile(this.picture, request, control.signal, replaces ? "low" : this.priority);
       const old = level.tiles.get(tile.key);
       level.tiles.set(tile.key, { bitmap, version, arrived: old?.arrived ?? performance.now() });
       old?.bitmap.close();

@@ -97,12 +97,14 @@ export class View {
 
   resize(pane) {
     const fitted = this.isFit();
-    const at = this.toPicture(this.pane.width / 2, this.pane.height / 2);
+    // Every size of the window rounds the corner anew: without movements in between, the middle is the one before that.
+    const { x, y } = this.resized?.key === this.key() ? this.resized : this.place;
     this.pane = pane;
     if (fitted || this.scale < this.smallest) return this.fit();
-    this.left = pane.width / 2 - at.x * this.scale;
-    this.top = pane.height / 2 - at.y * this.scale;
+    this.left = pane.width / 2 - x * this.scale;
+    this.top = pane.height / 2 - y * this.scale;
     this.snap();
+    this.resized = { x, y, key: this.key() };
   }
 
   /** Make the picture fill the window, or centre it. */

@@ -99,6 +99,7 @@ export class Viewer {
   /** Stop computing the pixels of this window; a movement starts again. */
   stop() {
     if (!this.sources || this.sharp) return;
+    this.motion.finish(); // its next step would start again
     this.halted = true;
     for (const layer of this.#inUse()) layer.stopped = !layer.isSharp(this.view);
     this.sources.halt();
