@@ -1,12 +1,10 @@
-"""The words of a command line before any command sees them, and the completion of shells."""
+"""The words of a command line before any command sees them."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from srno.cli import COMMANDS, main, understand
+from srno.cli import understand
 
 
 @pytest.fixture(autouse=True)
@@ -36,14 +34,3 @@ def test_names_that_begin_with_a_dash_are_names():
     assert understand(["upscale", "-s", "2", "-a.png", "--b.jpg"]) == ["upscale", "-s", "2", "./-a.png", "./--b.jpg"]
     assert understand(["-a.png"]) == ["upscale", "./-a.png"]
     assert understand(["upscale", "a.png", "--output=-b.png"]) == ["upscale", "a.png", "--output=-b.png"]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_every_command(capsys: pytest.CaptureFixture[str], shell: str):
-    with pytest.raises(SystemExit) as stop:
-        main(["completion", shell])
-    script = capsys.readouterr().out
-    assert stop.value.code in (0, None)
-    assert all(name in script for name in COMMANDS)
-    if shutil.which(shell):
-        subprocess.run([shell, "-n"], input=script, text=True, check=True)
