@@ -98,6 +98,8 @@ def parse_output(text: str | None, format_name: str | None, bits: int | None, in
         return Naming(format=kind, bits=bits, stdout=True)
     if text is None:
         return Naming(format=kind, bits=bits)
+    if not text:
+        raise SRNOError("--output is empty; give a file or a folder")
     path = Path(text)
     if "{" in text:
         return _template(text, kind, bits)
