@@ -1,12 +1,10 @@
-"""The words of a command line before any command sees them, and the completion of shells."""
+"""The words of a command line before any command sees them."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from srno.cli import COMMANDS, complete_tokens, main
+from srno.cli import complete_tokens
 
 
 @pytest.fixture(autouse=True)
@@ -33,23 +31,7 @@ def test_other_arguments_are_unchanged(tokens: list[str]):
 
 
 def test_file_names_may_begin_with_a_dash():
-    assert complete_tokens(["upscale", "-s", "2", "-a.png", "--b.jpg"]) == [
-        "upscale",
-        "-s",
-        "2",
-        "./-a.png",
-        "./--b.jpg",
-    ]
+    dashed = ["upscale", "-s", "2", "-a.png", "--b.jpg"]
+    assert complete_tokens(dashed) == ["upscale", "-s", "2", "./-a.png", "./--b.jpg"]
     assert complete_tokens(["-a.png"]) == ["upscale", "./-a.png"]
     assert complete_tokens(["upscale", "a.png", "--output=-b.png"]) == ["upscale", "a.png", "--output=-b.png"]
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_lists_every_command(capsys: pytest.CaptureFixture[str], shell: str):
-    with pytest.raises(SystemExit) as stop:
-        main(["completion", shell])
-    script = capsys.readouterr().out
-    assert stop.value.code in (0, None)
-    assert all(name in script for name in COMMANDS)
-    if shutil.which(shell):
-        subprocess.run([shell, "-n"], input=script, text=True, check=True)

@@ -16,6 +16,9 @@ import pytest
 from upscale_runs import call, pillow, spawn
 
 from imaging.making import noise, png
+from srno.upscaling.batch_view import BatchView
+from srno.upscaling.jobs import Job
+from srno.upscaling.outcome import Outcome
 from tiny_models import write_tiny
 
 Capture = pytest.CaptureFixture[str]
@@ -253,11 +256,47 @@ def test_a_folder_that_cannot_be_written_is_reported_before_any_work(here: Path,
 def test_a_result_without_room_is_reported_before_any_work(
     here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100))
-    code, _, err = up(capsys, "a.png", "-s", "10", "-o", "large.pnm")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=10_000))
+    code, _, err = up(capsys, "a.png", "-s", "40", "-o", "large.pnm")
     assert code == 2
-    assert re.search(r"take at least [\d.]+ MB, and 0.0 MB are free", err)
+    assert re.search(r"take about 0.2 MB, and 0.0 MB are free in .*; free some room, or give another folder", err)
     assert not (here / "large.pnm").exists()
+
+
+def test_a_disk_that_may_become_full_is_reported_before_any_work(
+    here: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=5_000))
+    code, _, err = up(capsys, "a.png", "-s", "16", "-o", "large.png", "-v")
+    assert code == 0
+    lines = err.splitlines()
+    assert lines[0].startswith("srno: the disk may become full: the results take about 0.0 MB")
+    assert lines[-1].startswith("large.png written")
+    assert (here / "large.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        ("--skip-existing", "; the same command with --skip-existing continues"),
+        ("--overwrite", "; the next is tree/b.png, and the same command begins again"),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_an_interrupt_says_how_to_continue(capsys: Capture, monkeypatch: pytest.MonkeyPatch, token: str, words: str):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    reached = BatchView.end
+
+    def end(view: BatchView, job: Job, outcome: Outcome) -> None:
+        reached(view, job, outcome)
+        monkeypatch.setattr("srno.upscaling.steps.enlarge_picture", interrupt)  # while the second is computed
+
+    monkeypatch.setattr(BatchView, "end", end)
+    monkeypatch.setattr("srno.upscaling.batch.LARGEST_OVERLAP_PIXELS", 0)  # one after the other
+    code, _, err = up(capsys, "a.png", "tree/b.png", token)
+    assert (code, err) == (130, f"srno: interrupted: 1 of 2 pictures are done{words}\n")
 
 
 def test_results_of_pictures_that_are_not_listed_are_recognised(here: Path, capsys: Capture):

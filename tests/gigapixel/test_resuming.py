@@ -1,6 +1,7 @@
 """A killed job resumes where it was; one that does not belong is refused; nothing half has the final name."""
 
 import errno
+import math
 import multiprocessing
 import os
 import random
@@ -175,9 +176,21 @@ def test_finished_work_survives_a_full_disk(tmp_path, monkeypatch):
 
 def test_a_disk_that_is_too_small_is_reported_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
-    with pytest.raises(SRNOError, match=r"needs up to \d+\.\d MB on disk, and 0\.0 MB are free"):
-        make_large(make_request(tmp_path), model_of("edsr"), lambda _: None)
+    request = make_request(tmp_path)
+    request = replace(request, settings=replace(request.settings, compression="none"))
+    with pytest.raises(SRNOError, match=r"needs about \d+\.\d MB on disk, and 0\.0 MB are free"):
+        make_large(request, model_of("edsr"), lambda _: None)
     assert [path.name for path in tmp_path.iterdir()] == ["in.tif"]
+
+
+def test_a_disk_that_is_likely_to_be_too_small_is_told_and_tried(tmp_path, monkeypatch):
+    request = make_request(tmp_path)
+    request = replace(request, settings=replace(request.settings, compression="deflate"))
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=math.prod(request.size)))
+    lines: list[str] = []
+    make_large(request, model_of("edsr"), lambda _: None, lines.append)
+    assert "; the disk is likely to lack " in lines[0]
+    assert request.output.exists()
 
 
 def test_two_processes_do_not_make_the_same_picture(tmp_path):

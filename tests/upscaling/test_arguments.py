@@ -39,6 +39,8 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"size": 40}, "size 40"),
     ({"size": (40,)}, r"size \(40,\)"),
     ({"size": (40.5, 3)}, "size"),
+    ({"size": {40, 30}}, "size"),
+    ({"size": {40: 0, 30: 0}}, "size"),
     ({"width": 50.5}, "width 50.5"),
     ({"height": True}, "height True"),
     ({"device": torch.device("cpu")}, "device"),
@@ -59,6 +61,39 @@ def test_a_wrong_option_is_named(options: dict[str, Any], words: str):
         srno.upscale(ARRAY, **options)
 
 
+def closed_image() -> Image.Image:
+    image = Image.new("RGB", (4, 4))
+    image.close()
+    return image
+
+
+def cut_image() -> Image.Image:
+    """Pillow finds out that the file is cut short only when the samples are needed."""
+    stream = io.BytesIO()
+    Image.fromarray(noise(90, 90, 3)).save(stream, "JPEG")
+    return Image.open(io.BytesIO(stream.getvalue()[:2000]))
+
+
+@pytest.mark.parametrize(
+    "image",
+    [torch.rand(3, 4, 4).to_sparse(), torch.empty(3, 4, 4, device="meta"), closed_image(), cut_image()],
+    ids=["sparse", "meta", "closed", "cut"],
+)
+def test_pictures_without_values_are_refused(image: Any):
+    with pytest.raises(srno.SRNOError):
+        srno.upscale(image)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_tensors_of_every_float_keep_their_type(model: Any, dtype: torch.dtype, recwarn: pytest.WarningsRecorder):
+    image = torch.rand(3, 6, 8, dtype=dtype, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    large = srno.upscale(image, model=model)
+    assert (large.dtype, large.shape) == (dtype, (3, 12, 16))
+    reference = srno.upscale(image.detach().float(), model=model)
+    assert torch.allclose(large.float(), reference, atol=1e-2)
+    assert not recwarn
+
+
 @pytest.mark.parametrize(
     "image",
     [None, 5, {1}, b"", b"text", io.StringIO("text"), np.zeros((0, 4, 3), np.uint8), np.full((4, 4), np.nan)],
@@ -73,6 +108,9 @@ def test_wrong_arguments_of_fields_and_models_are_named(model: Any):
     point, cell = torch.zeros(5, 2), torch.ones(2)
     calls: dict[str, Callable[[], object]] = {
         "size 8": lambda: field.render(8),  # type: ignore[arg-type]
+        r"size \(True, 8\)": lambda: field.render((True, 8)),
+        "sparse": lambda: srno.lift(model, torch.zeros(3, 4, 4).to_sparse()),
+        "without values": lambda: srno.lift(model, torch.zeros(3, 4, 4, device="meta")),
         "region": lambda: field.render((8, 8), region=(1, 2)),  # type: ignore[arg-type]
         "coords": lambda: field(torch.zeros(5, 3), cell),
         "cell": lambda: field(point, torch.zeros(2)),
@@ -130,5 +168,11 @@ def test_output_keeps_exif_and_comes_from_files_only(model: Any, tmp_path: Path)
     for image in (ARRAY, [tmp_path / "in.jpg"]):
         with pytest.raises(srno.SRNOError, match="output is for one picture"):
             srno.upscale(image, output=tmp_path / "other.jpg", model=model)  # type: ignore[call-overload]
-    with pytest.raises(srno.SRNOError, match="quality 0"):
-        srno.upscale(tmp_path / "in.jpg", output=tmp_path / "other.jpg", quality=0, model=model)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"quality": 0}, "quality 0"),
+        ({"overwrite": "yes"}, "overwrite 'yes'"),
+        ({"output": ""}, "output is empty"),
+    ]
+    for options, words in wrong:
+        with pytest.raises(srno.SRNOError, match=words):
+            srno.upscale(tmp_path / "in.jpg", **{"output": tmp_path / "other.jpg", "model": model, **options})

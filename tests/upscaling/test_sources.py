@@ -74,6 +74,7 @@ def test_each_picture_is_found_once(tree: Path):
         (["gone.png"], "gone.png: no such file"),
         (["*.gif"], r"no picture matches '\*\.gif'"),
         (["b.png", "*.gif"], "no picture matches"),
+        (["*.txt"], "1 file left out: 1 .txt"),
         (["--bogus"], "unknown option --bogus"),
         ([], "no pictures given"),
         (["a**b"], r"\*\*"),

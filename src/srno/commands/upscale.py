@@ -170,6 +170,7 @@ def run_upscale(
             raise SRNOError("--skip-existing and --overwrite contradict each other; leave one out")
 
         from srno.upscaling.naming import parse_output
+        from srno.upscaling.room import check_outputs
         from srno.upscaling.sources import report_left_out
 
         names = [*more, *inputs]
@@ -178,6 +179,7 @@ def run_upscale(
         _check_stdout(naming, as_json)
         existing = "skip" if skip_existing else "overwrite" if overwrite else "refuse"
         batch = _plan(names, recursive, request, naming, existing)
+        warnings = check_outputs(batch.jobs, bits, quality)
         left_out = report_left_out(names, recursive=recursive, excluded=naming.folder)
         prepare_computing(threads)
 
@@ -206,6 +208,8 @@ def run_upscale(
             view = stack.enter_context(BatchView(batch, bars=not as_json, verbose=verbose))
             if left_out is not None:
                 view.print(left_out)
+            for warning in warnings:
+                view.print(f"srno: {warning}")
             if verbose:
                 view.print(f"model {upscaler.name} on {next(upscaler.operator.parameters()).device}")
             for outcome in run(batch, settings, view):
@@ -226,16 +230,14 @@ def _plan(
     naming: "Naming",
     existing: Literal["refuse", "skip", "overwrite"],
 ) -> "BatchPlan":
-    from srno.upscaling.jobs import check_outputs, plan_batch
+    from srno.upscaling.jobs import plan_batch
     from srno.upscaling.sources import STDIN, find_sources
 
     sources = find_sources(names, recursive=recursive, excluded=naming.folder)
     if STDIN in names and sys.stdin.isatty():
         raise SRNOError("- is standard input, which is a terminal; pipe a picture in, such as: srno upscale - < in.png")
     stdin = sys.stdin.buffer.read() if STDIN in names else None
-    batch = plan_batch(sources, stdin, request, naming, existing)
-    check_outputs(batch.jobs, naming.bits)
-    return batch
+    return plan_batch(sources, stdin, request, naming, existing)
 
 
 def _check_stdout(naming: "Naming", as_json: bool) -> None:

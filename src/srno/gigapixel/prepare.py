@@ -20,6 +20,7 @@ from srno.gigapixel.journal import Journal
 from srno.gigapixel.levels import Levels, level_count
 from srno.gigapixel.ome_zarr import OmeZarr
 from srno.gigapixel.tile_plan import TilePlan
+from srno.imaging.file_sizes import Estimate, detail_of, estimate_from, likely_bytes
 from srno.imaging.formats import Format
 from srno.imaging.picture import Picture
 from srno.imaging.windows import WindowFile
@@ -88,12 +89,15 @@ class Needs:
     output: int
     kept: bool
     """Whether features are kept, or computed in every pass."""
+    missing: int = 0
+    """Bytes that the disk is likely to lack."""
 
     def __str__(self) -> str:
         parts = [f"up to {describe_bytes(self.output)} for the result"]
         parts += [f"{describe_bytes(self.features)} for features"] if self.kept else []
         parts += [f"{describe_bytes(self.source)} for a copy of the source"] if self.source else []
-        return "on disk: " + ", ".join(parts)
+        warning = f"; the disk is likely to lack {describe_bytes(self.missing)}" if self.missing else ""
+        return "on disk: " + ", ".join(parts) + warning
 
 
 def plan_tiles(request: LargeRequest, model: Model, file: WindowFile, journal: Journal) -> tuple[TilePlan, int]:
@@ -145,7 +149,10 @@ def _check_compression(kind: Format, compression: Compression, like: Picture) ->
 def disk_needs(
     request: LargeRequest, model: Model, plan: TilePlan, file: WindowFile, container: Container, folder: Path
 ) -> Needs:
-    """Count the bytes on disk, and refuse a job that has no room; what an interrupted run has taken is counted."""
+    """Count the bytes on disk, and refuse a job that cannot fit; what an interrupted run has taken is counted.
+
+    A job that is likely not to fit begins all the same: if the disk becomes full, what is done is kept.
+    """
     output = math.prod(request.size) * container.like.channels * container.like.bits // 8
     output += output // 3 if container.levels.count > 1 else 0
     source = file.sample_bytes if file.storage == "stream" else 0
@@ -153,9 +160,10 @@ def disk_needs(
     features = subjects * _feature_bytes(model, plan) if plan.integral_passes else 0
     taken = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     free = shutil.disk_usage(folder).free + taken
-    if source + output > free:
+    needed = Estimate(source, source) + _estimate_output(output, request, file, container.compression)
+    if needed.least > free:
         raise SRNOError(
-            f"{request.output}: this needs up to {describe_bytes(source + output)} on disk, "
+            f"{request.output}: this needs {needed} on disk, "
             f"and {describe_bytes(free)} are free; free some room or choose another disk"
         )
     kept = (
@@ -163,7 +171,20 @@ def disk_needs(
         and worth_keeping(plan)
         and 0 < features <= KEPT_SHARE * (free - source - output)
     )
-    return Needs(source, features, output, kept)
+    return Needs(source, features, output, kept, max(0, needed.likely - free))
+
+
+def _estimate_output(output: int, request: LargeRequest, file: WindowFile, compression: Compression) -> Estimate:
+    """Estimate the bytes of a result whose samples take `output`."""
+    if compression == "none":
+        return Estimate(output, output)
+    kind: Format = "JPEG" if compression == "jpeg" else "TIFF"
+    scale = math.sqrt(math.prod(request.whole) / math.prod(file.size))
+    bits = request.bits or file.like.bits
+    share = likely_bytes(kind, (1000, 1000), 3, bits, scale=scale, quality=request.quality) / (375_000 * bits)
+    stored = request.source.stat().st_size if request.source.is_file() else None
+    detail = None if stored is None else detail_of(file.like.format, stored, file.sample_bytes)
+    return estimate_from(math.ceil(share * output), detail)
 
 
 def worth_keeping(plan: TilePlan) -> bool:

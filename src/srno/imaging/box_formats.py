@@ -29,6 +29,8 @@ _JP2_SIZE_MARKER = b"\xff\x4f\xff\x51"
 _XMP_ID = bytes.fromhex("be7acfcb97a942e89c71999491e3afac")
 _EXIF_ID = b"JpgTiffExif->JP2"
 _ICC_METHODS = (2, 3)
+_TIFF_STARTS = (b"II*\0", b"MM\0*")
+"""How an EXIF block starts."""
 
 
 def iterate_boxes(data: bytes, start: int = 0, stop: int | None = None) -> Iterator[tuple[bytes, int, int]]:
@@ -175,8 +177,14 @@ def decode_jxl(data: bytes) -> Picture | bytes:
     if b"brob" in found:
         notes.append("EXIF and XMP left out: they are compressed by Brotli")
     picture = Picture(colour=colour, alpha=alpha, icc=icc, format="JXL", notes=tuple(notes))
-    # The block follows the number of bytes to skip.
-    return described(picture, Blocks(exif=found.get(b"Exif", b"")[4:] or None, xmp=found.get(b"xml ")))
+    return described(picture, Blocks(exif=_exif(found.get(b"Exif", b"")), xmp=found.get(b"xml ")))
+
+
+def _exif(box: bytes) -> bytes | None:
+    """The block of an Exif box, which follows the number of bytes to skip; some encoders leave this number out."""
+    if box.startswith(_TIFF_STARTS):
+        return box
+    return box[4 + int.from_bytes(box[:4], "big") :] or None
 
 
 def write_jxl(picture: Picture, stream: BinaryIO, quality: int) -> None:

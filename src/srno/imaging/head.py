@@ -6,7 +6,7 @@ RAW files of cameras are detected and refused: they hold a sensor's values, and 
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
@@ -85,6 +85,10 @@ class Head:
     format: Format
     size: tuple[int, int]
     frames: int = 1
+    channels: int = 3
+    """Of gray or RGB, with alpha; RGB where the header does not tell."""
+    bits: int = 8
+    """Per channel, 8 or 16; 8 where the header does not tell."""
 
 
 def read_head(source: Path | bytes) -> Head | None:
@@ -111,14 +115,14 @@ def _head(source: Path | bytes, stream: BinaryIO, start: bytes, kind: Format) ->
         return Head(kind, image.size, image.n_frames if isinstance(image, GifImageFile) else 1)
     if kind == "PNM":
         header = read_pnm_header(start)
-        return Head(kind, (header.width, header.height))
+        return Head(kind, (header.width, header.height), channels=header.channels, bits=8 if header.white < 256 else 16)
     if kind == "JXL" or kind == "JP2" or kind == "ICO":
         stream.seek(0)
         return Head(kind, _SIZE_READERS[kind](stream.read()))  # long metadata may precede the header of the samples
     head = _head_by_vips(source, kind)
     if kind == "TIFF":
-        return Head(kind, head.size, len(page_offsets(stream)))
-    return Head(kind, head.size, frames_of(start)) if kind == "PNG" else head  # libvips does not count these
+        return replace(head, frames=len(page_offsets(stream)))
+    return replace(head, frames=frames_of(start)) if kind == "PNG" else head  # libvips does not count these
 
 
 def _head_by_vips(source: Path | bytes, kind: Format) -> Head:
@@ -130,7 +134,9 @@ def _head_by_vips(source: Path | bytes, kind: Format) -> Head:
     upright = kind in ("AVIF", "HEIF")  # these state their rotation outside EXIF, and libheif applies it
     rotated = not upright and image.get_typeof("orientation") and image.get("orientation") >= 5
     frames = image.get("n-pages") if image.get_typeof("n-pages") else 1
-    return Head(kind, (image.height, image.width) if rotated else (image.width, image.height), frames)
+    size = (image.height, image.width) if rotated else (image.width, image.height)
+    channels = min(image.bands, 3) if image.interpretation == "cmyk" else min(image.bands, 4)
+    return Head(kind, size, frames, channels, 16 if image.format == "ushort" else 8)
 
 
 def compression_of(data: bytes, kind: Format | None, size: tuple[int, int]) -> Compression | None:

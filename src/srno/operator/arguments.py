@@ -1,12 +1,11 @@
 """Checks of what users give to a model or a field."""
 
-import operator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from srno.errors import SRNOError
+from srno.errors import SRNOError, two_whole_numbers
 
 LARGEST_INPUT_VALUE = 2.0
 """Tolerates overshoot of pictures in [-1, 1]; refuses pictures in [0, 255]."""
@@ -20,6 +19,8 @@ def checked_image(image: object) -> Tensor:
         image = image.unsqueeze(0)
     if image.ndim != 4 or image.shape[:2] != (1, 3) or image.numel() == 0:
         raise SRNOError(f"image has shape {tuple(image.shape)}; give (3, height, width), not empty")
+    if image.layout != torch.strided or image.is_meta:
+        raise SRNOError(f"image is {'without values' if image.is_meta else 'sparse'}; give a tensor with every value")
     if not image.is_floating_point():
         raise SRNOError(f"image is {image.dtype}; give floats in [-1, 1], such as image / 127.5 - 1")
     low, high = (float(value) for value in image.aminmax())
@@ -39,10 +40,9 @@ def check_points(coords: object, cell: object) -> None:
 def checked_size(size: Any) -> tuple[int, int]:
     """Check a size and return it as (height, width)."""
     try:
-        height, width = (operator.index(side) for side in size)
+        return two_whole_numbers(size)
     except (TypeError, ValueError):
         raise SRNOError(f"size {size!r}: give (height, width), two whole numbers") from None
-    return height, width
 
 
 def check_batch(image: object, dtype: torch.dtype) -> None:

@@ -171,6 +171,8 @@ def upscale(
             raise SRNOError("output is for one picture from a path, bytes or a file; save other results yourself")
         if not isinstance(output, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise SRNOError(f"output {output!r}: give a path")
+        if not isinstance(overwrite, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise SRNOError(f"overwrite {overwrite!r}: give True or False")
         settings = BatchSettings(request=request, upscaler=upscaler, quality=_checked_quality(quality))
         return upscale_file(file_content(image), os.fspath(output), settings, overwrite=overwrite, progress=progress)
     if quality is not None or overwrite:
@@ -213,13 +215,13 @@ def _checked_quality(quality: int | None) -> int | None:
 
 def _upscale_tensor(image: Tensor, request: Request, upscaler: Upscaler, progress: Progress | None) -> Tensor:
     """(3, h, w) or (B, 3, h, w) → the same kind at the requested size."""
-    values = image.detach().cpu()
-    values = values.float() if values.dtype == torch.bfloat16 else values  # numpy has no bfloat16
-    pictures = values.reshape(-1, *image.shape[-3:]).permute(0, 2, 3, 1).numpy()
+    pictures = image.detach().cpu().reshape(-1, *image.shape[-3:]).permute(0, 2, 3, 1)
+    if image.dtype == torch.bfloat16:  # which numpy does not know
+        pictures = pictures.float()
     target = request.target((image.shape[-1], image.shape[-2]))
     large = [
         enlarge(one, None, target, upscaler, one.dtype, part_of(progress, number, len(pictures)))[0]
-        for number, one in enumerate(pictures)
+        for number, one in enumerate(pictures.numpy())
     ]
     return (
         torch.from_numpy(np.stack(large)).permute(0, 3, 1, 2).reshape(*image.shape[:-2], *target.size[::-1]).to(image)

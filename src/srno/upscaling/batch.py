@@ -13,10 +13,11 @@ from srno.files import ResultClaims, open_claims
 from srno.gigapixel.cluster import Cluster
 from srno.gigapixel.passes import Status
 from srno.progress import Progress
-from srno.upscaling.jobs import BatchPlan, Existing, Job, check_outputs, plan_batch
+from srno.upscaling.jobs import BatchPlan, Existing, Job, plan_batch
 from srno.upscaling.large import is_large
 from srno.upscaling.naming import parse_output
 from srno.upscaling.outcome import BatchProgress, NoProgress, Outcome, skipped
+from srno.upscaling.room import check_outputs
 from srno.upscaling.sources import Source
 from srno.upscaling.steps import BatchSettings, Loading, attempt, compute, load, process
 
@@ -165,7 +166,7 @@ def upscale_file(
     plan = plan_batch([origin], data, settings.request, naming, existing)
     if plan.skipped:
         raise SRNOError(f"output {plan.skipped[0].output} exists; give overwrite=True to replace it")
-    check_outputs(plan.jobs, settings.bits)
+    check_outputs(plan.jobs, settings.bits, settings.quality)
     (outcome,) = run(plan, settings, _Shares(progress))
     if outcome.status != "written" or outcome.output is None:
         raise SRNOError(f"{outcome.input}: {outcome.error or outcome.reason}")

@@ -12,6 +12,7 @@ from srno.gigapixel.passes import Status
 from srno.upscaling.jobs import BatchPlan, Job
 from srno.upscaling.outcome import Outcome
 from srno.upscaling.sizes import Size, Target
+from srno.upscaling.sources import Source
 from srno.view import View
 
 MAX_LISTED_NAMES = 5
@@ -34,6 +35,8 @@ class BatchView:
         self.title = ""
         self.lines = Lines(self.print)
         self.counts = Counter[str]()
+        self.ended = set[Source]()
+        """Those that are written, skipped or failed."""
         self.overall: TaskID | None = None
         self.current: TaskID | None = None
 
@@ -83,6 +86,7 @@ class BatchView:
     def end(self, job: Job, outcome: Outcome) -> None:
         """Show that a picture is written, skipped or failed."""
         self.counts[outcome.status] += 1
+        self.ended.add(job.source)
         if job is self.job:
             self._leave_current()
         if self.overall is not None:
@@ -102,8 +106,12 @@ class BatchView:
             return ""
         done = self.counts["written"] + self.counts["skipped"]
         of = len(self.plan.jobs) + len(self.plan.skipped)
-        again = any(job.overwrite for job in self.plan.jobs)
-        advice = "" if again else "; the same command with --skip-existing continues"
+        if any(job.overwrite for job in self.plan.jobs):
+            # Results of earlier runs cannot be told from new ones.
+            waiting = [job for job in self.plan.jobs if job.source not in self.ended]
+            advice = f"; the next is {waiting[0].source.name}, and the same command begins again" if waiting else ""
+        else:
+            advice = "; the same command with --skip-existing continues"
         return f": {done} of {of} pictures are done{advice}"
 
     def print(self, text: str) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from srno.errors import SRNOError
 from srno.imaging.picture import Picture
 from srno.imaging.pillow import from_pillow, pillow_compression
-from srno.imaging.read import read
+from srno.imaging.read import DECODER_ERRORS, read
 from srno.upscaling.enlarge import Array
 
 FileInput: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
@@ -50,7 +50,12 @@ def file_content(image: FileInput) -> Path | bytes:
 def open_image(image: FileInput | Image.Image | Array) -> Picture | Array:
     """Read a file or convert a PIL image, upright; an array stays."""
     if isinstance(image, Image.Image):
-        return replace(from_pillow(ImageOps.exif_transpose(image)), compression=pillow_compression(image))
+        try:
+            return replace(from_pillow(ImageOps.exif_transpose(image)), compression=pillow_compression(image))
+        except SRNOError:
+            raise
+        except (*DECODER_ERRORS, OSError) as error:  # Pillow decodes a file only now
+            raise SRNOError(f"the PIL image cannot be read: {error}") from None
     return read(file_content(image)) if is_file_input(image) else cast(Array, image)
 
 
@@ -70,10 +75,13 @@ def check_kind(image: object) -> None:
 def _check_tensor(image: Tensor) -> None:
     if image.ndim not in (3, 4) or image.shape[-3] != 3 or image.numel() == 0:
         raise SRNOError(f"a tensor of shape {tuple(image.shape)} is not a picture; give (3, h, w) or (B, 3, h, w)")
+    if image.layout != torch.strided or image.is_meta:
+        what = "without values" if image.is_meta else "that are sparse"
+        raise SRNOError(f"tensors {what} are not supported; give one with every value")
     if image.dtype != torch.uint8 and not image.is_floating_point():
         raise SRNOError(f"tensors of {image.dtype} are not supported; give uint8 or floats in [0, 1]")
     if image.is_floating_point():
-        _check_range(float(image.min()), float(image.max()))
+        _check_range(float(image.detach().min()), float(image.detach().max()))
 
 
 def _check_array(array: np.ndarray[Any, Any]) -> None:

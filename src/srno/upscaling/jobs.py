@@ -1,16 +1,13 @@
-"""Plan a batch: which source is written where, and whether it can be written, before any work starts."""
+"""Plan a batch: which source is written where, before any work starts."""
 
-import shutil
-import tempfile
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from srno.errors import SRNOError
-from srno.imaging.formats import READ_SUFFIXES, Format, capability_of
+from srno.imaging.formats import READ_SUFFIXES, Format
 from srno.imaging.head import read_head
 from srno.upscaling.naming import Naming
 from srno.upscaling.sizes import Request, Target
@@ -21,11 +18,6 @@ Existing: TypeAlias = Literal["refuse", "skip", "overwrite"]
 
 FileState: TypeAlias = tuple[int, int, int]
 """Number, size and time of a file; they change when it is replaced."""
-
-MIN_COMPRESSED_SHARE: Mapping[Format, float] = MappingProxyType(
-    {"BMP": 1.0, "PNM": 1.0, "TGA": 0.5, "TIFF": 0.1, "PNG": 0.1}
-)
-"""Share of the bytes of the samples that a file takes at least, apart from flat pictures; 1/50 in other formats."""
 
 
 def file_state(path: Path) -> FileState | None:
@@ -49,7 +41,14 @@ class Job:
     output: Path | None = None
     """None is standard output."""
     frames: int = 1
-    """Number of frames or pages of the source; the first is used."""
+    """Number of frames or pages of the source."""
+    kept_frames: int = 1
+    """Number of frames or pages of the result."""
+    kind: Format | None = None
+    """Format of the source."""
+    channels: int = 3
+    bits: int = 8
+    """Per channel of the source, as far as its header tells."""
     overwrite: bool = False
     """Whether a file of the output's name is replaced."""
     before: FileState | None = None
@@ -115,7 +114,18 @@ def _job(source: Source, stdin: bytes | None, request: Request, naming: Naming) 
     except SRNOError:
         return Job(source, data)
     output = naming.output(source, head.format, target, head.frames)
-    return Job(source, data, target, naming.format_of(head.format, head.frames), output, head.frames)
+    return Job(
+        source,
+        data,
+        target,
+        naming.format_of(head.format, head.frames),
+        output,
+        head.frames,
+        kept_frames=naming.kept_frames(head.format, head.frames),
+        kind=head.format,
+        channels=head.channels,
+        bits=head.bits,
+    )
 
 
 def _disambiguate(job: Job, stdin: bytes | None, request: Request, naming: Naming) -> Job:
@@ -176,59 +186,3 @@ def _check_unique(jobs: list[Job]) -> None:
         if other is not job.source:
             both = f"{other.name} and {job.source.name}"
             raise SRNOError(f"{both} would both become {job.output}; enlarge them in two runs, to different folders")
-
-
-def check_outputs(jobs: Iterable[Job], bits: int | None = None) -> None:
-    """Raise an SRNOError if a result cannot be created, or if all of them together do not fit on the disk.
-
-    `bits` are those of the results, None as in the sources, which are taken to be 8.
-    """
-    needed: dict[Path, int] = defaultdict(int)
-    for job in jobs:
-        if job.output is not None:
-            needed[job.output.parent] += _least_bytes(job, bits or 8)
-    disks: dict[int, tuple[Path, int]] = {}
-    for folder, size in needed.items():
-        there = _existing_part(folder)
-        _check_writable(there)
-        disk = there.stat().st_dev
-        disks[disk] = there, size + disks.get(disk, (there, 0))[1]
-    for there, size in disks.values():
-        _check_room(there, size)
-
-
-def _least_bytes(job: Job, bits: int) -> int:
-    if job.target is None or job.format is None:
-        return 0
-    width, height = job.target.size
-    stored = capability_of(job.format)
-    frames = job.frames if stored.sequence else 1
-    depth = min(bits, max(stored.bits))
-    return int(MIN_COMPRESSED_SHARE.get(job.format, 0.02) * width * height * frames * depth / 8)
-
-
-def _existing_part(folder: Path) -> Path:
-    """The folder itself, or the nearest one above it that exists."""
-    folder = folder.absolute()
-    return next(there for there in (folder, *folder.parents) if there.exists())
-
-
-def _check_writable(folder: Path) -> None:
-    if not folder.is_dir():
-        raise SRNOError(f"--output: {folder} is not a folder")
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise SRNOError(f"--output: cannot write to {folder} ({error.strerror}); give another folder with -o") from None
-
-
-def _check_room(folder: Path, needed: int) -> None:
-    try:
-        free = shutil.disk_usage(folder).free
-    except OSError:  # not every file system reports it
-        return
-    if needed > free:
-        raise SRNOError(
-            f"--output: the results take at least {needed / 1e6:,.1f} MB, and {free / 1e6:,.1f} MB are free in {folder}"
-        )

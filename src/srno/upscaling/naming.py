@@ -60,6 +60,12 @@ class Naming:
         kept = KEPT_ANIMATIONS if frames > 1 and self.frames == "all" else KEPT_FORMATS
         return kind if kind in kept and (self.bits or 8) in _WRITTEN_FORMATS[kind].bits else "PNG"
 
+    def kept_frames(self, kind: Format, frames: int) -> int:
+        """The number of frames or pages of the result for such a source."""
+        held = _WRITTEN_FORMATS[self.format_of(kind, frames)].sequence
+        known = _WRITTEN_FORMATS.get(kind)
+        return frames if self.frames == "all" and known and held and known.sequence == held else 1
+
     def output(self, source: Source, kind: Format, target: Target, frames: int = 1) -> Path | None:
         """The file for the result of one source of format `kind` with so many frames; None is standard output."""
         if self.stdout:
@@ -98,6 +104,8 @@ def parse_output(text: str | None, format_name: str | None, bits: int | None, in
         return Naming(format=kind, bits=bits, stdout=True)
     if text is None:
         return Naming(format=kind, bits=bits)
+    if not text:
+        raise SRNOError("--output is empty; give a file or a folder")
     path = Path(text)
     if "{" in text:
         return _template(text, kind, bits)

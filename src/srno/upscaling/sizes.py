@@ -1,7 +1,6 @@
 """Output sizes to the pixel: by factors, a box, a width or a height. Sizes are (width, height)."""
 
 import math
-import operator
 import re
 from collections.abc import Sized
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from srno.errors import SRNOError
+from srno.errors import SRNOError, two_whole_numbers, whole_number
 
 Size: TypeAlias = tuple[int, int]
 Fit: TypeAlias = Literal["contain", "cover", "stretch"]
@@ -151,22 +150,14 @@ def _box(size: str | Size) -> Size:
 
 def _two_sides(size: Any) -> Size:
     try:
-        width, height = (_whole(side) for side in size)
+        return two_whole_numbers(size)
     except (TypeError, ValueError):
         raise SRNOError(f"size {size!r}: give (width, height), two whole numbers") from None
-    return width, height
-
-
-def _whole(value: Any) -> int:
-    """A whole number, also one of numpy; TypeError for anything else, True among it."""
-    if isinstance(value, bool):
-        raise TypeError
-    return operator.index(value)
 
 
 def _side(name: str, value: int | None) -> int | None:
     try:
-        value = None if value is None else _whole(value)
+        value = None if value is None else whole_number(value)
     except TypeError:
         raise SRNOError(f"{name} {value!r}: give a whole number of pixels") from None
     if value is not None and not 1 <= value <= MAX_SIDE:

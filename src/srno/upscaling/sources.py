@@ -142,9 +142,10 @@ def _fixed_part(pattern: Path) -> Path:
 
 
 def _nothing_found(text: str, recursive: bool) -> str:
+    left_out = report_left_out([text], recursive=recursive)
+    others = f"; {left_out}" if left_out else ""
     if not Path(text).is_dir():
-        return f"no picture matches {text!r}"
+        return f"no picture matches {text!r}{others}"
     advice = "" if recursive else "; -r includes subfolders"
-    others = report_left_out([text], recursive=recursive)
     known = ", ".join(sorted(READ_SUFFIXES))
-    return f"{text}: no pictures in this folder ({known}){advice}{f'; {others}' if others else ''}"
+    return f"{text}: no pictures in this folder ({known}){advice}{others}"

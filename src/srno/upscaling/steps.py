@@ -22,6 +22,7 @@ from srno.upscaling.jobs import Job
 from srno.upscaling.large import enlarge_large, is_large
 from srno.upscaling.naming import Frames
 from srno.upscaling.outcome import BatchProgress, NoProgress, Outcome, failed, peak_mb
+from srno.upscaling.room import check_room_now
 from srno.upscaling.sizes import Request, Target, rows_first
 from srno.upscaling.upscaler import Upscaler
 
@@ -108,6 +109,7 @@ def load(job: Job, settings: BatchSettings) -> Loaded | TileByTile:
     start = time.perf_counter()
     if is_large(job, settings.upscaler, settings.large):
         return TileByTile()
+    check_room_now(job, settings.bits, settings.quality)
     sequence = _open_sequence(job, settings)
     picture = _read(job) if sequence is None else sequence.first
     target = settings.request.target(picture.size)  # raises if the size is the reason for a missing format
