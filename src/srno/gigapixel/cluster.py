@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from srno._version import __version__
@@ -33,11 +34,16 @@ QUIET = {
 """Dask's settings for `local:N`: what it observes of itself a hundred times a second takes time from the tiles."""
 PRELOADED = ["distributed", "srno.upscaling.steps"]
 """Imported once, in a process that workers are forked from; with torch, the import is most of a worker's start."""
+OUT_OF_MEMORY = "workers died again and again, most likely out of memory; give them more, or --memory"
 ADVICE = "what is done is kept; give the same command with --resume"
 
 
 class ClusterError(SRNOError):
     """The cluster failed, not a picture."""
+
+
+class DeadWorkersError(ClusterError):
+    """Several workers died on the same task."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +86,10 @@ class Cluster:
         """Hand a value to the workers; a future that the scheduler can compute again if its holders die."""
         return self.client.submit(_same, value, pure=False)
 
-    def completed(self, futures: list[Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield futures with their results as they are ready."""
+    def completed(self, futures: list[Any]) -> Iterator[tuple[Any, Callable[[], Any]]]:
+        """Yield futures as they are ready, each with the function that returns its result or raises its error."""
         for future in require("distributed", "cluster").as_completed(futures, loop=self.client.loop):
-            yield future, self.guarded(future.result)
+            yield future, partial(self.guarded, future.result)
             future.release()
 
     def guarded(self, work: Callable[[], Result]) -> Result:
@@ -93,7 +99,8 @@ class Cluster:
         except SRNOError:
             raise
         except Exception as error:
-            raise ClusterError(f"--cluster {self.address}: {_explain(error)}; {ADVICE}") from None
+            kind = DeadWorkersError if type(error).__name__ == "KilledWorker" else ClusterError
+            raise kind(f"--cluster {self.address}: {_explain(error)}; {ADVICE}") from None
 
 
 @contextmanager
@@ -156,7 +163,7 @@ def _explain(error: Exception) -> str:
     """A reason in one line."""
     name = type(error).__name__
     if name == "KilledWorker":
-        return "workers died again and again on the same tile, most likely out of memory; give them more, or --memory"
+        return OUT_OF_MEMORY
     if name in ("CancelledError", "FutureCancelledError", "CommClosedError", "TimeoutError"):
         return "the connection to the scheduler was lost"
     return f"{name}: {error}"

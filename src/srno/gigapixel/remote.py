@@ -57,8 +57,8 @@ class ClusterEngine:
     def lift(self, subject: Subject, tiles: list[WorkTile]) -> Iterator[Summed]:
         """z_0 at the integral's points of each tile."""
         futures = {self._submit(lift_tile, subject, tile, self._features(subject, tile)): tile for tile in tiles}
-        for future, content in self.cluster.completed(list(futures)):
-            yield (futures[future].index,), content
+        for future, result in self.cluster.completed(list(futures)):
+            yield (futures[future].index,), result()
 
     def sum(self, subject: Subject, layers: Integrals, tiles: list[WorkTile]) -> Iterator[Summed]:
         """Moments of the layer after `layers`; groups of tiles are added up on the workers."""
@@ -68,8 +68,8 @@ class ClusterEngine:
             group = tiles[start : start + FAN_IN]
             parts = [self._submit(sum_tile, subject, tile, self._features(subject, tile), known) for tile in group]
             futures[self.client.submit(add_up, parts, pure=False)] = tuple(tile.index for tile in group)
-        for future, content in self.cluster.completed(list(futures)):
-            yield futures[future], content
+        for future, result in self.cluster.completed(list(futures)):
+            yield futures[future], result()
 
     def render(
         self, tiles: list[WorkTile], layers: dict[Subject, Integrals]
@@ -81,9 +81,9 @@ class ClusterEngine:
         for tile in tiles:
             features = [self._features(subject, tile) for subject in subjects]
             futures[self._submit(render_tile, tile, features, known)] = tile
-        for future, (stored, rest) in self.cluster.completed(list(futures)):
+        for future, result in self.cluster.completed(list(futures)):
             tile = futures[future]
-            yield tile, stored, rest
+            yield tile, *result()
             for subject in subjects:
                 self.features.pop((subject, tile.index), None)
 
