@@ -18,6 +18,7 @@ from srno.gigapixel.container import Compression, Container, check_jpeg
 from srno.gigapixel.deep_zoom import DeepZoom
 from srno.gigapixel.journal import Journal
 from srno.gigapixel.levels import Levels, level_count
+from srno.gigapixel.ome import is_ome_tiff
 from srno.gigapixel.ome_zarr import OmeZarr
 from srno.gigapixel.tile_plan import TilePlan
 from srno.imaging.formats import Format
@@ -128,7 +129,8 @@ def make_container(request: LargeRequest, file: WindowFile) -> tuple[Container, 
     smallest = 1 if kind == "DZI" else settings.tile
     count = level_count(request.size, smallest) if settings.pyramid or kind != "TIFF" else 1
     levels = Levels(request.size, count, settings.tile, settings.tile)
-    return _CONTAINERS[kind](levels, like, compression, request.quality or DEFAULT_QUALITY), notes
+    ome = {"ome": True} if kind == "TIFF" and is_ome_tiff(request.output) else {}
+    return _CONTAINERS[kind](levels, like, compression, request.quality or DEFAULT_QUALITY, **ome), notes
 
 
 def _check_compression(kind: Format, compression: Compression, like: Picture) -> None:
