@@ -4,6 +4,7 @@ import errno
 import multiprocessing
 import os
 import random
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -178,6 +179,15 @@ def test_a_disk_that_is_too_small_is_told_before_the_start(tmp_path, monkeypatch
     with pytest.raises(SRNOError, match=r"needs up to \d+\.\d MB on disk, and 0\.0 MB are free"):
         make_large(make_request(tmp_path), model_of("edsr"), lambda _: None)
     assert [path.name for path in tmp_path.iterdir()] == ["in.tif"]
+
+
+def test_what_the_journal_takes_is_told(tmp_path):
+    request = replace(make_request(tmp_path), integral=10_000)
+    journal, sizes, lines = journal_folder(request.output) / "journal", list[int](), list[str]()
+    make_large(request, model_of("edsr"), lambda _: sizes.append(journal.stat().st_size), lines.append)
+    told = re.search(r"([\d.]+) MB for the journal", lines[0])
+    assert told is not None
+    assert float(told[1]) * 1e6 == pytest.approx(max(sizes), abs=60_000)  # rounded to 0.1 MB, and records have heads
 
 
 def test_two_processes_do_not_make_the_same_picture(tmp_path):

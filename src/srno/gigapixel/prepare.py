@@ -87,12 +87,15 @@ class Needs:
     source: int
     features: int
     output: int
+    journal: int
+    """Lifted points, or sums of tiles."""
     kept: bool
     """Whether features are kept, or computed in every pass."""
 
     def __str__(self) -> str:
         parts = [f"up to {describe_bytes(self.output)} for the result"]
         parts += [f"{describe_bytes(self.features)} for features"] if self.kept else []
+        parts += [f"{describe_bytes(self.journal)} for the journal"] if self.journal else []
         parts += [f"{describe_bytes(self.source)} for a copy of the source"] if self.source else []
         return "on disk: " + ", ".join(parts)
 
@@ -153,24 +156,32 @@ def disk_needs(
     source = file.sample_bytes if file.storage == "stream" else 0
     subjects = 1 if file.like.alpha is None else 2
     features = subjects * _feature_bytes(model, plan) if plan.integral_passes else 0
+    journal = subjects * _journal_bytes(model, plan)
     taken = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     free = shutil.disk_usage(folder).free + taken
-    if source + output > free:
+    needed = source + output + journal
+    if needed > free:
         raise SRNOError(
-            f"{request.output}: this needs up to {describe_bytes(source + output)} on disk, "
+            f"{request.output}: this needs up to {describe_bytes(needed)} on disk, "
             f"and {describe_bytes(free)} are free; free some room or choose another disk"
         )
-    kept = (
-        request.settings.cluster is None
-        and worth_keeping(plan)
-        and 0 < features <= KEPT_SHARE * (free - source - output)
-    )
-    return Needs(source, features, output, kept)
+    kept = request.settings.cluster is None and worth_keeping(plan) and 0 < features <= KEPT_SHARE * (free - needed)
+    return Needs(source, features, output, journal, kept)
 
 
 def worth_keeping(plan: TilePlan) -> bool:
     """Whether features save work: not if the windows of the integral's points are a small part of the picture."""
     return plan.integral_passes > 0 and (plan.points is None or plan.window_share > SMALL_WINDOW_SHARE)
+
+
+def _journal_bytes(model: Model, plan: TilePlan) -> int:
+    """Bytes of what the passes of one subject write down: z_0 at the points, or the moments of every tile and layer."""
+    layers = model.kernel_layers()
+    if plan.points is not None:
+        return plan.points * layers[0].query.in_features * torch.float32.itemsize
+    widths = ((layer.heads, layer.query.out_features // layer.heads) for layer in layers)
+    numbers = sum(heads * (width**2 + 2 * width) + 1 for heads, width in widths)
+    return plan.count * numbers * torch.float64.itemsize
 
 
 def _feature_bytes(model: Model, plan: TilePlan) -> int:
