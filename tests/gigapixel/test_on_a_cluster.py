@@ -3,19 +3,26 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
+from distributed import Client
 from giga_pictures import STREAMED, model_of, random_picture, request_for, scaled
 
 from srno.cli import main
 from srno.gigapixel import cluster as cluster_module
 from srno.gigapixel import remote
 from srno.gigapixel.cluster import Cluster, ClusterError, open_cluster
+from srno.gigapixel.journal import journal_folder
 from srno.gigapixel.make import make_large
 from srno.gigapixel.passes import Status
 from srno.imaging.read import read
@@ -174,6 +181,45 @@ def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path, capsys, monkeypa
     assert capsys.readouterr().err.strip().splitlines()[-1] == (
         "srno: --cluster tcp://127.0.0.1:9: no scheduler answers; start one with `dask scheduler` and `dask worker`"
     )
+
+
+@contextmanager
+def dask(*arguments: str) -> Generator["subprocess.Popen[bytes]"]:
+    """A command of Dask's, which ends with the context."""
+    with subprocess.Popen([sys.executable, "-m", "dask", *arguments], stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_scheduler_that_is_lost_is_one_line_and_the_work_goes_on(tmp_path, capfd):
+    write(random_picture((250, 250), bits=8), tmp_path / "in.tif", format="TIFF")
+    file, output, model = tmp_path / "scheduler.json", tmp_path / "out.tif", tmp_path / "tiny.safetensors"
+    command = ["upscale", str(tmp_path / "in.tif"), "-m", str(write_tiny(model)), "-s", "10", "-o", str(output)]
+    command += ["--compression", "none", "--precision", "fp32"]
+    with (
+        dask("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)) as scheduler,
+        dask("worker", "--scheduler-file", str(file), "--nworkers", "1", "--nthreads", "1", "--no-nanny"),
+    ):
+        with Client(scheduler_file=str(file), set_as_default=False) as client:
+            client.wait_for_workers(1)
+            address = client.scheduler.address
+
+        def kill_when_a_tile_is_written() -> None:
+            while scheduler.poll() is None and not (journal_folder(output) / "result.tif").exists():
+                time.sleep(0.01)
+            scheduler.kill()
+
+        threading.Thread(target=kill_when_a_tile_is_written).start()
+        capfd.readouterr()
+        assert run([*command, "--cluster", address]) == 2
+    told = capfd.readouterr().err.strip().splitlines()
+    assert len(told) == 2  # with the line on disk needs
+    assert "the connection to the scheduler was lost; what is done is kept" in told[-1]
+    assert not output.exists()
+    assert run([*command, "--resume"]) == 0
+    assert read(output).size == (2500, 2500)
 
 
 @pytest.mark.parametrize("text", ["local", "local:0", "host:8786"])

@@ -27,11 +27,16 @@ DEFAULT_WORKER_MEMORY = 2 << 30
 QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.worker.memory.monitor-interval": "500ms",
-    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.tick.interval": "10s",
+    "distributed.admin.tick.limit": "60s",
     "distributed.admin.system-monitor.interval": "2s",
     "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.client.scheduler-info-interval": "60s",
+    "distributed.scheduler.active-memory-manager.start": False,
 }
-"""Dask's settings for `local:N`: what it observes of itself a hundred times a second takes time from the tiles."""
+"""Dask's settings for `local:N`: what it observes of itself, up to a hundred times a second, takes time from tiles."""
+SYNC_SECONDS = 60
+"""Seconds between Dask's looks at its own workers, which the command does not need."""
 PRELOADED = ["distributed", "srno.upscaling.steps"]
 """Imported once, in a process that workers are forked from; with torch, the import is most of a worker's start."""
 OUT_OF_MEMORY = "workers died again and again, most likely out of memory; give them more, or --memory"
@@ -110,7 +115,8 @@ def open_cluster(address: str) -> Generator[Cluster]:
     match = re.fullmatch(r"local:([1-9]\d{0,3})", address)
     if match is None and not re.fullmatch(r"\w+://.+", address):
         raise ClusterError(f"--cluster {address!r}: give tcp://HOST:PORT of a scheduler, or local:N for N workers here")
-    with _start(int(match[1])) if match else nullcontext() as started:
+    silent = require("distributed.utils", "cluster").silence_logging_cmgr(SILENT)  # a lost scheduler is one line, too
+    with silent, _start(int(match[1])) if match else nullcontext() as started:
         try:
             client = distributed.Client(started or address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError):
@@ -142,6 +148,7 @@ def _start(workers: int) -> Generator[Any]:
             threads_per_worker=1,
             processes=True,
             scheduler_kwargs={"dashboard": False, "dashboard_address": ":0"},  # any port: others may run here too
+            scheduler_sync_interval=SYNC_SECONDS,
             silence_logs=SILENT,
         ) as started:
             yield started
