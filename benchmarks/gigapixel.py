@@ -2,14 +2,17 @@
 
     python benchmarks/gigapixel.py                                # 16, 64 and 256 megapixels within 1 GB
     python benchmarks/gigapixel.py --megapixels 64 256 1024 4096 --memory 2G --model least --pyramid
-    python benchmarks/gigapixel.py --megapixels 36 100 --workers 1 2 4 --repeats 2
+    python benchmarks/gigapixel.py --megapixels 100 --workers 1 2 4 --running --repeats 2 --model light
 
 Every run is a process of its own; of several repeats, which are interleaved, that with the fewest CPU seconds counts.
-CPU seconds include workers and leave out what other programs on the machine do. The resident set is that of the command
-and all its workers together, looked at five times a second; pages that they share count for each.
+CPU seconds include workers and leave out what other programs on the machine do. With `--running` every number of
+workers is measured twice: started by the command (`local:N`), and started before it with Dask's own commands, in which
+case the CPU seconds of scheduler and workers count from the start of the command. The resident set is that of the
+command and all workers together, looked at five times a second; pages that they share count for each.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import re
@@ -18,8 +21,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +43,15 @@ MODELS = {
 }
 """Models with random weights: what is around them costs more than they do."""
 SOURCE_TILE = 256
+QUIET = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "2s",
+}
+"""What docs/gigapixel.md advises for workers."""
 SECONDS_BETWEEN_LOOKS = 0.2
+SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of Linux."""
 
 
 def source_tiles(side: int) -> Iterator[Samples]:
@@ -94,41 +106,112 @@ def number_in(path: str, name: str) -> int:
     return 0
 
 
-def watch(process: "subprocess.Popen[bytes]") -> tuple[int, int]:
+def cpu_seconds(pids: list[int]) -> float:
+    """User and system time of processes that run."""
+    ticks = 0
+    for pid in pids:
+        with suppress(OSError):
+            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def watch(process: "subprocess.Popen[bytes]", others: list[int]) -> tuple[int, int]:
     """Wait for a process; return the peak of the resident set with its workers, and the bytes that all have written."""
     peak, written = 0, dict[int, int]()
+    before = {pid: number_in(f"/proc/{pid}/io", "wchar") for pid in others}
     while process.poll() is None:
-        pids = with_descendants(process.pid)
+        pids = [*with_descendants(process.pid), *others]
         peak = max(peak, 1024 * sum(number_in(f"/proc/{pid}/status", "VmRSS") for pid in pids))
         for pid in pids:
-            written[pid] = max(written.get(pid, 0), number_in(f"/proc/{pid}/io", "wchar"))
+            written[pid] = max(written.get(pid, 0), number_in(f"/proc/{pid}/io", "wchar") - before.get(pid, 0))
         time.sleep(SECONDS_BETWEEN_LOOKS)
     return peak, sum(written.values())
 
 
-def measure(
-    folder: Path, megapixels: int, options: argparse.Namespace, model: str, workers: int | None
-) -> dict[str, float | None]:
-    """Enlarge one picture in a process of its own."""
-    side = round((megapixels * 1e6) ** 0.5 / options.scale)
-    source, output = folder / f"{side}.tif", folder / "out.tif"
-    if not source.exists():
-        write_source(source, side)
+def adopt_orphans() -> None:
+    """Become the parent of processes whose parent ends: the command does not wait for the one that forks workers."""
+    ctypes.CDLL(None).prctl(SUBREAPER, 1)
+
+
+def wait_for_orphans() -> None:
+    """Wait until no child is left, so that the CPU seconds of all count."""
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a picture is made: in one process, or by so many workers."""
+
+    workers: int | None = None
+    running: bool = False
+    """Whether they were started before."""
+
+
+@contextmanager
+def running_cluster(folder: Path, workers: int) -> Generator[tuple[str, list[int]]]:
+    """Start a scheduler and workers as the documentation says; yield the address and the processes."""
+    from distributed import Client
+
+    file = folder / "scheduler.json"
+    file.unlink(missing_ok=True)
+    dask = [sys.executable, "-m", "dask"]
+    of_scheduler = ["scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+    of_workers = ["worker", "--scheduler-file", str(file), "--nworkers", str(workers), "--nthreads", "1"]
+    environment = {**os.environ, **QUIET}
+    with subprocess.Popen([*dask, *of_scheduler], env=environment, stderr=subprocess.DEVNULL) as scheduler:
+        try:
+            with subprocess.Popen([*dask, *of_workers], env=environment, stderr=subprocess.DEVNULL) as nannies:
+                try:
+                    with Client(scheduler_file=str(file)) as client:
+                        client.wait_for_workers(workers)
+                        address = client.scheduler.address
+                    yield address, [*with_descendants(scheduler.pid), *with_descendants(nannies.pid)]
+                finally:
+                    nannies.terminate()
+        finally:
+            scheduler.terminate()
+
+
+def upscale(source: Path, output: Path, model: str, options: argparse.Namespace, address: str | None) -> list[str]:
+    """The command."""
     command = ["upscale", source, "-m", model, "-s", options.scale, "-o", output, "--overwrite", "--threads", 1]
     command += ["--memory", options.memory, "--compression", options.compression, "--precision", options.precision]
-    command += ["--integral", options.integral, *([] if workers is None else ["--cluster", f"local:{workers}"])]
+    command += ["--integral", options.integral, *([] if address is None else ["--cluster", address])]
     command += ["--pyramid"] if options.pyramid else []
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "srno", *map(str, command)])
-    peak, written = watch(process)
-    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return [sys.executable, "-m", "srno", *map(str, command)]
+
+
+def measure(
+    folder: Path, megapixels: int, options: argparse.Namespace, model: str, case: Case
+) -> dict[str, float | str | None]:
+    """Enlarge one picture in a process of its own."""
+    side = round((megapixels * 1e6) ** 0.5 / options.scale)
+    source, small, output = folder / f"{side}.tif", folder / f"{SOURCE_TILE}.tif", folder / "out.tif"
+    for path, pixels in ((source, side), (small, SOURCE_TILE)):
+        if not path.exists():
+            write_source(path, pixels)
+    address = None if case.workers is None else f"local:{case.workers}"
+    with running_cluster(folder, case.workers or 1) if case.running else nullcontext((address, [])) as (address, pids):
+        if case.running:  # workers import srno and torch for their first picture
+            subprocess.run(upscale(small, output, model, options, address), check=True)
+        others = cpu_seconds(pids)
+        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        process = subprocess.Popen(upscale(source, output, model, options, address))
+        peak, written = watch(process, pids)
+        if not case.running:
+            wait_for_orphans()
+        seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        others = cpu_seconds(pids) - others
     if process.returncode:
         sys.exit(process.returncode)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime + others
     pixels = (side * options.scale) ** 2
     return {
         "megapixels": round(pixels / 1e6, 1),
-        "workers": workers,
+        "workers": case.workers,
+        "started": None if case.workers is None else "before" if case.running else "by the command",
         "seconds": round(seconds, 1),
         "cpu_seconds": round(cpu, 1),
         "cpu_microseconds_per_pixel": round(cpu / pixels * 1e6, 3),
@@ -138,11 +221,23 @@ def measure(
     }
 
 
+def run_all(
+    folder: Path, megapixels: int, options: argparse.Namespace, model: str, cases: list[Case]
+) -> list[dict[str, float | str | None]]:
+    """Measure every case once; each is reported on standard error as it is ready."""
+    rows: list[dict[str, float | str | None]] = []
+    for case in cases:
+        rows.append(measure(folder, megapixels, options, model, case))
+        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    return rows
+
+
 def main() -> None:
     """Print one JSON object per run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megapixels", type=int, nargs="+", default=[16, 64, 256])
     parser.add_argument("--workers", type=int, nargs="*", default=[])
+    parser.add_argument("--running", action="store_true", help="measure workers that were started before, too")
     parser.add_argument("--scale", type=int, default=8)
     parser.add_argument("--memory", default="1G")
     parser.add_argument("--repeats", type=int, default=1)
@@ -153,16 +248,16 @@ def main() -> None:
     parser.add_argument("--pyramid", action="store_true")
     parser.add_argument("--folder", help="where pictures are written; a temporary folder unless given")
     options = parser.parse_args()
+    adopt_orphans()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         model = write_model(options.model, folder)
+        ways = (False, True) if options.running else (False,)
+        cases = [Case(), *(Case(workers, running) for workers in options.workers for running in ways)]
         for megapixels in options.megapixels:
-            rows = [
-                [measure(folder, megapixels, options, model, workers) for workers in (None, *options.workers)]
-                for _ in range(options.repeats)
-            ]
+            rows = [run_all(folder, megapixels, options, model, cases) for _ in range(options.repeats)]
             for same in zip(*rows, strict=True):
-                print(json.dumps(min(same, key=lambda row: row["cpu_seconds"] or 0)), flush=True)
+                print(json.dumps(min(same, key=lambda row: float(row["cpu_seconds"] or 0))), flush=True)
 
 
 if __name__ == "__main__":

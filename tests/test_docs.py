@@ -45,7 +45,11 @@ ONLY_PARSED = {
 }
 """Beginnings of srno commands whose arguments are bound without a call, and why."""
 
-ONLY_COMPILED = {"srno.train(": "it trains for minutes to hours; the doctest of srno.train runs it"}
+ONLY_COMPILED = {
+    "srno.train(": "it trains for minutes to hours; the doctest of srno.train runs it",
+    "scheduler.json": "it waits for workers",
+    "SLURMCluster(": "it needs SLURM",
+}
 """Parts of Python blocks that are compiled without being run, and why."""
 
 OTHER_BLOCKS = {
@@ -188,7 +192,7 @@ def check_dask_variable(setting: str) -> None:
 def check_dask(words: tuple[str, ...]) -> None:
     known = require("distributed.cli", "cluster")
     command = importlib.import_module(f"{known.__name__}.dask_{words[1]}").main
-    command.make_context("dask", [word for word in words[2:] if word != "…"])
+    command.make_context("dask", [word for word in words[2:] if word not in ("…", "&")])
 
 
 OTHER_PROGRAMS: dict[str, tuple[str, Callable[[tuple[str, ...]], None]]] = {

@@ -2,9 +2,11 @@
 
 import json
 import re
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import pyvips
 import tifffile
 import zarr
 from giga_pictures import STREAMED, model_of, random_picture, request_for, scaled
+from numcodecs.zstd import decompress as zstd_decompress
 from PIL import Image
 
 from srno.errors import SRNOError
@@ -25,11 +28,13 @@ from srno.imaging.write import write
 SUFFIXES = {"TIFF": "tif", "ZARR": "ome.zarr", "DZI": "dzi"}
 
 
-def made(folder: Path, kind: Format, *, channels: int = 3, bits: int = 8, **settings: Any) -> Path:
+def made(
+    folder: Path, kind: Format, suffix: str | None = None, *, channels: int = 3, bits: int = 8, **settings: Any
+) -> Path:
     """Write a picture of 33×27 pixels with a profile and a resolution, and enlarge it threefold."""
     picture = replace(random_picture((33, 27), channels, bits), dpi=(300.0, 200.0))
     picture = replace(picture, icc=srgb() if channels >= 3 else None)
-    source, output = folder / "in.tif", folder / f"out.{SUFFIXES[kind]}"
+    source, output = folder / "in.tif", folder / f"out.{suffix or SUFFIXES[kind]}"
     if not source.exists():
         write(picture, source, format="TIFF")
     request = request_for(source, output, scaled(picture.size, "3"), format=kind)
@@ -38,15 +43,31 @@ def made(folder: Path, kind: Format, *, channels: int = 3, bits: int = 8, **sett
 
 
 def by_vips(path: Path, page: int = 0) -> np.ndarray:
-    return pyvips.Image.new_from_file(str(path), page=page).numpy()
+    """The samples of a page; libvips would answer from its cache if the name of a file were given again."""
+    return pyvips.Image.new_from_file(str(path), page=page, revalidate=True).numpy()
+
+
+def by_hand(path: Path) -> np.ndarray:
+    """The samples of a TIFF file in tiles: not every build of libvips reads zstd, and tifffile does not by itself."""
+    with tifffile.TiffFile(path) as file:
+        page = file.pages.first
+        decode = {8: zlib.decompress, 50000: zstd_decompress}[page.compression]
+        side, channels = page.tilewidth, page.samplesperpixel
+        columns = -(-page.imagewidth // side)
+        out = np.zeros((-(-page.imagelength // side) * side, columns * side, channels), page.dtype)
+        for data, index in file.filehandle.read_segments(page.dataoffsets, page.databytecounts):
+            tile = np.frombuffer(decode(data), page.dtype).reshape(side, side, channels)
+            y, x = (n * side for n in divmod(index, columns))
+            out[y : y + side, x : x + side] = np.cumsum(tile, axis=1, dtype=page.dtype)
+    return out[: page.imagelength, : page.imagewidth]
 
 
 @pytest.mark.parametrize("compression", ["deflate", "zstd"])
 @pytest.mark.parametrize(("channels", "bits"), [(1, 16), (3, 8), (4, 16)])
 def test_compression_changes_no_sample_of_a_tiff(tmp_path, compression, channels, bits):
     plain = by_vips(made(tmp_path, "TIFF", channels=channels, bits=bits))
-    packed = by_vips(made(tmp_path, "TIFF", channels=channels, bits=bits, compression=compression))
-    np.testing.assert_array_equal(packed, plain)
+    packed = by_hand(made(tmp_path, "TIFF", channels=channels, bits=bits, compression=compression))
+    np.testing.assert_array_equal(packed, plain.reshape(packed.shape))
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -54,7 +75,15 @@ def test_jpeg_in_a_tiff_is_close_to_the_samples(tmp_path, channels):
     plain = by_vips(made(tmp_path, "TIFF", channels=channels)).astype(int)
     path = made(tmp_path, "TIFF", channels=channels, compression="jpeg")
     assert np.abs(by_vips(path).astype(int) - plain).mean() < 4  # noise at quality 95
-    assert tifffile.TiffFile(path).pages[0].compression == tifffile.COMPRESSION.JPEG
+    assert tifffile.TiffFile(path).pages.first.compression == tifffile.COMPRESSION.JPEG
+
+
+def test_jpeg_in_an_ome_tiff_is_rgb(tmp_path):
+    """Bio-Formats reads wrong colours from YCbCr of full resolution."""
+    plain = by_vips(made(tmp_path, "TIFF")).astype(int)
+    path = made(tmp_path, "TIFF", "ome.tif", compression="jpeg")
+    assert np.abs(by_vips(path).astype(int) - plain).mean() < 4
+    assert tifffile.TiffFile(path).pages.first.photometric == tifffile.PHOTOMETRIC.RGB
 
 
 @pytest.mark.parametrize("side", [16, 32, 128])
@@ -70,10 +99,50 @@ def test_a_pyramid_has_halves_of_the_picture(tmp_path, side):
             expected = halve(expected)
 
 
+@pytest.mark.parametrize(("channels", "bits", "compression"), [(1, 16, "none"), (3, 8, "deflate"), (4, 16, "none")])
+def test_an_ome_tiff_has_its_levels_as_subdirectories(tmp_path, channels, bits, compression):
+    path = made(tmp_path, "TIFF", "ome.tif", channels=channels, bits=bits, pyramid=True, compression=compression)
+    with tifffile.TiffFile(path) as file:
+        assert file.is_ome
+        assert len(file.pages) == 1
+        (series,) = file.series
+        expected = series.asarray()
+        shape = (81, 99) if channels == 1 else (81, 99, channels)
+        assert expected.shape == shape
+        assert len(series.levels) == 4
+        for level in series.levels:
+            np.testing.assert_array_equal(level.asarray(), expected.reshape(level.shape))
+            expected = halve(expected if channels > 1 else expected[..., None]).squeeze()
+        described = ElementTree.fromstring(str(file.ome_metadata)).find(".//{*}Pixels")
+        assert described is not None
+        assert float(described.attrib["PhysicalSizeY"]) == pytest.approx(25400 / 200)
+        assert described.attrib["Type"] == f"uint{bits}"
+
+
 def test_a_tiff_keeps_profile_and_resolution(tmp_path):
     written = read(made(tmp_path, "TIFF"))
     assert written.icc == srgb()
     assert written.dpi == pytest.approx((300, 200))
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("name", ["out.tif", "out.ome.tif"])
+def test_a_description_stays_in_either_byte_order(tmp_path, order, name):
+    samples = random_picture((20, 10), bits=8).samples()
+    taken = (33432, "s", 0, "me & you", True)  # Copyright
+    tifffile.imwrite(
+        tmp_path / "in.tif", samples, byteorder=order, description="a < b", metadata=None, extratags=[taken]
+    )
+    make_large(
+        request_for(tmp_path / "in.tif", tmp_path / name, scaled((20, 10), "2")), model_of("edsr"), lambda _: None
+    )
+    with tifffile.TiffFile(tmp_path / name) as file:
+        page = file.pages.first
+        assert page.tags[33432].value == "me & you"
+        described = (
+            ElementTree.fromstring(page.description).findtext(".//{*}Description") if file.is_ome else page.description
+        )
+        assert described == "a < b"
 
 
 @pytest.mark.parametrize("compression", ["deflate", "zstd", "none"])

@@ -5,6 +5,7 @@ import math
 import multiprocessing
 import os
 import random
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -183,7 +184,7 @@ def test_a_disk_that_is_too_small_is_reported_before_any_work(tmp_path, monkeypa
     assert [path.name for path in tmp_path.iterdir()] == ["in.tif"]
 
 
-def test_a_disk_that_is_likely_to_be_too_small_is_told_and_tried(tmp_path, monkeypatch):
+def test_a_disk_that_is_likely_to_be_too_small_is_reported_and_tried(tmp_path, monkeypatch):
     request = make_request(tmp_path)
     request = replace(request, settings=replace(request.settings, compression="deflate"))
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=math.prod(request.size)))
@@ -191,6 +192,15 @@ def test_a_disk_that_is_likely_to_be_too_small_is_told_and_tried(tmp_path, monke
     make_large(request, model_of("edsr"), lambda _: None, lines.append)
     assert "; the disk is likely to lack " in lines[0]
     assert request.output.exists()
+
+
+def test_the_size_of_the_journal_is_reported(tmp_path):
+    request = replace(make_request(tmp_path), integral=10_000)
+    journal, sizes, lines = journal_folder(request.output) / "journal", list[int](), list[str]()
+    make_large(request, model_of("edsr"), lambda _: sizes.append(journal.stat().st_size), lines.append)
+    told = re.search(r"([\d.]+) MB for the journal", lines[0])
+    assert told is not None
+    assert float(told[1]) * 1e6 == pytest.approx(max(sizes), abs=60_000)  # rounded to 0.1 MB, and records have heads
 
 
 def test_two_processes_do_not_make_the_same_picture(tmp_path):

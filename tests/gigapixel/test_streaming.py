@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from small_models import CONFIGS
 from srno.errors import SRNOError
+from srno.gigapixel.budget import resident_bytes
 from srno.gigapixel.make import make_large
 from srno.gigapixel.passes import Status
 from srno.gigapixel.prepare import LargeRequest, make_container
@@ -48,12 +49,17 @@ def in_memory(picture: Picture, target: Target, model: Model, integral: str | in
     factor=st.sampled_from(["1.3", "2", "2.7", "3"]),
     side=st.sampled_from([16, 32, 64]),
     integral=st.sampled_from(["exact", 64, "auto"]),
+    spare=st.sampled_from([200 << 20, 1 << 30]),
 )
-def test_any_tiles_give_the_picture_made_in_memory(tmp_path_factory, name, width, height, factor, side, integral):
+def test_any_tiles_give_the_picture_made_in_memory(
+    tmp_path_factory, name, width, height, factor, side, integral, spare
+):
+    """`spare` are the bytes that `--memory` leaves above what the process has."""
     folder = tmp_path_factory.mktemp("streamed")
     model, picture, target = model_of(name), random_picture((width, height)), scaled((width, height), factor)
     write(picture, folder / "in.tif", format="TIFF")
     request = request_for(folder / "in.tif", folder / "out.tif", target, integral=integral)
+    request = replace(request, memory=resident_bytes() + spare)
     found = streamed(replace(request, settings=replace(STREAMED, side=side)), model)
     expected = in_memory(picture, target, model, integral)
     assert np.abs(found.astype(int) - expected).max() <= 3  # of 65535: 2·10⁻⁵ of [-1, 1]

@@ -1,4 +1,9 @@
-"""Tiled BigTIFF: tiles are appended as they are finished, directories follow at the end."""
+"""Tiled BigTIFF: tiles are appended as they are finished, directories follow at the end.
+
+Reduced levels follow the picture in the chain of directories, where GDAL, libvips and OpenSlide look for them.
+Bio-Formats finds levels only as OME-TIFF has them: as subdirectories of the picture, with a description in XML. Names
+that end in `.ome.tif` get that.
+"""
 
 import os
 import struct
@@ -12,6 +17,7 @@ from numpy.typing import NDArray
 
 from srno.gigapixel.coding import FULL_COLOUR_QUALITY, compress, difference, encode_jpeg
 from srno.gigapixel.container import Container, Stored
+from srno.gigapixel.ome import ome_xml
 from srno.imaging import ifd
 from srno.imaging.formats import Format
 from srno.imaging.picture import Samples
@@ -19,7 +25,7 @@ from srno.imaging.tiff import exif_entries
 
 _LAYOUT = ifd.Layout("<", big=True)
 _HEADER = 16
-_SHORT, _LONG, _RATIONAL, _UNDEFINED, _BYTE, _LONG8 = 3, 4, 5, 7, 1, 16
+_BYTE, _ASCII, _SHORT, _LONG, _RATIONAL, _UNDEFINED, _LONG8, _IFD8 = 1, 2, 3, 4, 5, 7, 16, 18
 _COMPRESSIONS = {"none": 1, "jpeg": 7, "deflate": 8, "zstd": 50000}
 _GRAY, _RGB, _YCBCR = 1, 2, 6
 _UNASSOCIATED_ALPHA, _INCH, _HORIZONTAL = 2, 2, 2
@@ -32,10 +38,13 @@ class BigTiff(Container):
 
     format: ClassVar[Format] = "TIFF"
 
+    ome: bool = False
+    """Whether the file is OME-TIFF."""
+
     def encode(self, samples: Samples) -> bytes:
         samples = self.padded(samples)
         if self.compression == "jpeg":
-            return encode_jpeg(samples, self.quality)
+            return encode_jpeg(samples, self.quality, keep_rgb=self._jpeg_colours == _RGB)
         if self.compression != "none":
             samples = difference(samples)
         return compress(samples.astype(samples.dtype.newbyteorder("<"), copy=False).tobytes(), self.compression)
@@ -67,15 +76,17 @@ class BigTiff(Container):
             for level, row, column, offset, length in _places(record):
                 tables[level][row, column] = offset, length
         with _part(folder).open("r+b") as stream:
-            following = 0
+            directories: list[int] = []
             for level in reversed(range(self.levels.count)):
-                end = stream.seek(0, os.SEEK_END)
                 entries = self._directory(level, tables[level])
-                at, packed = ifd.pack(entries, _LAYOUT, end, following=following)
+                if self.ome and level == 0:
+                    entries |= self._ome_entries(output, directories[::-1])
+                following = directories[-1] if directories and not self.ome else 0
+                at, packed = ifd.pack(entries, _LAYOUT, stream.seek(0, os.SEEK_END), following=following)
                 stream.write(packed)
-                following = at
+                directories.append(at)
             stream.seek(len(_LAYOUT.header))
-            stream.write(_LAYOUT.pointer.pack(following))
+            stream.write(_LAYOUT.pointer.pack(directories[-1]))
             stream.flush()
             os.fsync(stream.fileno())
         _part(folder).replace(output)
@@ -83,14 +94,14 @@ class BigTiff(Container):
     def _directory(self, level: int, table: NDArray[np.uint64]) -> ifd.Directory:
         (height, width), like = self.levels.size_of(level), self.like
         colours = like.colour.shape[2]
-        jpeg_colours = self.compression == "jpeg" and colours == 3
+        jpeg_colours = self._jpeg_colours if self.compression == "jpeg" and colours == 3 else None
         tags: ifd.Directory = {
             254: _numbers(_LONG, 1 if level else 0),
             256: _numbers(_LONG, width),
             257: _numbers(_LONG, height),
             258: _numbers(_SHORT, *[like.bits] * like.channels),
             259: _numbers(_SHORT, _COMPRESSIONS[self.compression]),
-            262: _numbers(_SHORT, _YCBCR if jpeg_colours else _RGB if colours == 3 else _GRAY),
+            262: _numbers(_SHORT, jpeg_colours or (_RGB if colours == 3 else _GRAY)),
             277: _numbers(_SHORT, like.channels),
             284: _numbers(_SHORT, 1),
             322: _numbers(_LONG, self.levels.tile),
@@ -100,7 +111,7 @@ class BigTiff(Container):
         }
         if self.compression in ("deflate", "zstd"):
             tags[317] = _numbers(_SHORT, _HORIZONTAL)
-        if jpeg_colours:
+        if jpeg_colours == _YCBCR:
             tags[530] = _numbers(_SHORT, *((1, 1) if self.quality >= FULL_COLOUR_QUALITY else (2, 2)))
         if like.alpha is not None:
             tags[338] = _numbers(_SHORT, _UNASSOCIATED_ALPHA)
@@ -108,12 +119,30 @@ class BigTiff(Container):
             tags[34675] = ifd.Entry(_UNDEFINED, len(like.icc), like.icc)
         return tags if level else {**self._metadata(), **tags}
 
+    @property
+    def _jpeg_colours(self) -> int:
+        """How JPEG stores colour. Bio-Formats converts YCbCr of full resolution twice, so OME-TIFF has RGB there."""
+        return _RGB if self.ome and self.quality >= FULL_COLOUR_QUALITY else _YCBCR
+
+    def _ome_entries(self, output: Path, directories: list[int]) -> ifd.Directory:
+        """The description in XML and the subdirectories of the reduced levels, the largest first."""
+        text = ome_xml(output.name, self.levels.size, self.like, self._description()).encode() + b"\0"
+        tags: ifd.Directory = {270: ifd.Entry(_ASCII, len(text), text)}
+        if directories:
+            tags[330] = ifd.Entry(_IFD8, len(directories), struct.pack(f"<{len(directories)}Q", *directories))
+        return tags
+
+    def _description(self) -> str:
+        entry = self._metadata().get(270)
+        return entry.value.rstrip(b"\0").decode("utf-8", "replace") if isinstance(entry, ifd.Entry) else ""
+
     def _metadata(self) -> ifd.Directory:
         """EXIF, resolution, XMP and IPTC, for the first directory."""
         like = self.like
         tags: ifd.Directory = {}
-        if like.exif is not None and like.exif.startswith(b"II"):  # values are copied in their byte order
-            tags |= exif_entries(like.exif)
+        if like.exif is not None:
+            entries = exif_entries(like.exif)
+            tags |= ifd.swapped(entries) if like.exif.startswith(b"MM") else entries
         if like.dpi is not None:
             tags |= {tag: _rational(value) for tag, value in zip((282, 283), like.dpi, strict=True)}
             tags[296] = _numbers(_SHORT, _INCH)

@@ -41,13 +41,13 @@ def compress_zstd(data: bytes) -> bytes:
     return bytes(require("numcodecs.zstd", "cluster").compress(data, ZSTD_LEVEL))
 
 
-def encode_jpeg(samples: Samples, quality: int, icc: bytes | None = None) -> bytes:
-    """Encode gray or RGB samples of 8 bits."""
+def encode_jpeg(samples: Samples, quality: int, icc: bytes | None = None, *, keep_rgb: bool = False) -> bytes:
+    """Encode gray or RGB samples of 8 bits; with `keep_rgb` colours are not converted to YCbCr."""
     buffer = io.BytesIO()
     subsampling = "4:4:4" if quality >= FULL_COLOUR_QUALITY else "4:2:0"
     options: dict[str, object] = {} if icc is None else {"icc_profile": icc}
     if samples.shape[2] == 3:
-        options["subsampling"] = subsampling
+        options |= {"keep_rgb": True} if keep_rgb else {"subsampling": subsampling}
     to_pillow(split_samples(samples)).save(buffer, "JPEG", quality=quality, **options)
     return buffer.getvalue()
 

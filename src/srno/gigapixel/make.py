@@ -16,6 +16,7 @@ from srno.gigapixel.journal import Journal, journal_folder
 from srno.gigapixel.local import LocalEngine
 from srno.gigapixel.passes import Engine, Report, TileJob
 from srno.gigapixel.prepare import LargeRequest, LargeSettings, disk_needs, fingerprint, make_container, plan_tiles
+from srno.gigapixel.remote import ClusterEngine
 from srno.gigapixel.work import Recipe, TileMaker
 from srno.imaging.alpha import CELL, CoarseColours, cell_means, coarse_colours
 from srno.imaging.windows import WindowFile, inspect, with_windows
@@ -96,7 +97,7 @@ def _check_folder(folder: Path, settings: LargeSettings) -> None:
 
 def _engine(settings: LargeSettings, maker: TileMaker, *, keep: bool) -> Engine:
     """What does the work on tiles."""
-    return LocalEngine(maker, keep=keep) if settings.cluster is None else settings.cluster.engine(maker)
+    return LocalEngine(maker, keep=keep) if settings.cluster is None else ClusterEngine(settings.cluster, maker)
 
 
 BAND_SAMPLES = 1 << 24

@@ -14,10 +14,10 @@ from srno.files import write_atomically
 from srno.gigapixel.coding import compress_gzip, compress_zstd
 from srno.gigapixel.container import Container, Stored, write_tile
 from srno.gigapixel.levels import Cut
+from srno.gigapixel.ome import micrometres
 from srno.imaging.formats import Format
 from srno.imaging.picture import Samples
 
-_MICROMETRES_PER_INCH = 25_400
 _CODECS: dict[str, list[dict[str, Any]]] = {
     "deflate": [{"name": "gzip", "configuration": {"level": 6}}],
     "zstd": [{"name": "zstd", "configuration": {"level": 3, "checksum": False}}],
@@ -72,9 +72,8 @@ class OmeZarr(Container):
         }
 
     def _group(self, name: str) -> dict[str, Any]:
-        dpi = self.like.dpi
-        step = (1.0, 1.0) if dpi is None else (_MICROMETRES_PER_INCH / dpi[1], _MICROMETRES_PER_INCH / dpi[0])
-        unit = {} if dpi is None else {"unit": "micrometer"}
+        known = micrometres(self.like)
+        step, unit = (known, {"unit": "micrometer"}) if known else ((1.0, 1.0), {})
         axes = [{"name": "c", "type": "channel"}, *({"name": a, "type": "space", **unit} for a in "yx")]
         datasets = [
             {

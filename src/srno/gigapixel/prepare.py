@@ -18,6 +18,7 @@ from srno.gigapixel.container import Compression, Container, check_jpeg
 from srno.gigapixel.deep_zoom import DeepZoom
 from srno.gigapixel.journal import Journal
 from srno.gigapixel.levels import Levels, level_count
+from srno.gigapixel.ome import is_ome_tiff
 from srno.gigapixel.ome_zarr import OmeZarr
 from srno.gigapixel.tile_plan import TilePlan
 from srno.imaging.file_sizes import Estimate, detail_of, estimate_from, likely_bytes
@@ -87,6 +88,8 @@ class Needs:
     source: int
     features: int
     output: int
+    journal: int
+    """Lifted points, or sums of tiles."""
     kept: bool
     """Whether features are kept, or computed in every pass."""
     missing: int = 0
@@ -95,6 +98,7 @@ class Needs:
     def __str__(self) -> str:
         parts = [f"up to {describe_bytes(self.output)} for the result"]
         parts += [f"{describe_bytes(self.features)} for features"] if self.kept else []
+        parts += [f"{describe_bytes(self.journal)} for the journal"] if self.journal else []
         parts += [f"{describe_bytes(self.source)} for a copy of the source"] if self.source else []
         warning = f"; the disk is likely to lack {describe_bytes(self.missing)}" if self.missing else ""
         return "on disk: " + ", ".join(parts) + warning
@@ -132,7 +136,8 @@ def make_container(request: LargeRequest, file: WindowFile) -> tuple[Container, 
     smallest = 1 if kind == "DZI" else settings.tile
     count = level_count(request.size, smallest) if settings.pyramid or kind != "TIFF" else 1
     levels = Levels(request.size, count, settings.tile, settings.tile)
-    return _CONTAINERS[kind](levels, like, compression, request.quality or DEFAULT_QUALITY), notes
+    ome = {"ome": True} if kind == "TIFF" and is_ome_tiff(request.output) else {}
+    return _CONTAINERS[kind](levels, like, compression, request.quality or DEFAULT_QUALITY, **ome), notes
 
 
 def _check_compression(kind: Format, compression: Compression, like: Picture) -> None:
@@ -158,9 +163,12 @@ def disk_needs(
     source = file.sample_bytes if file.storage == "stream" else 0
     subjects = 1 if file.like.alpha is None else 2
     features = subjects * _feature_bytes(model, plan) if plan.integral_passes else 0
+    journal = subjects * _journal_bytes(model, plan)
     taken = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     free = shutil.disk_usage(folder).free + taken
-    needed = Estimate(source, source) + _estimate_output(output, request, file, container.compression)
+    needed = Estimate(source + journal, source + journal) + _estimate_output(
+        output, request, file, container.compression
+    )
     if needed.least > free:
         raise SRNOError(
             f"{request.output}: this needs {needed} on disk, "
@@ -169,9 +177,9 @@ def disk_needs(
     kept = (
         request.settings.cluster is None
         and worth_keeping(plan)
-        and 0 < features <= KEPT_SHARE * (free - source - output)
+        and 0 < features <= KEPT_SHARE * (free - source - journal - output)
     )
-    return Needs(source, features, output, kept, max(0, needed.likely - free))
+    return Needs(source, features, output, journal, kept, max(0, needed.likely - free))
 
 
 def _estimate_output(output: int, request: LargeRequest, file: WindowFile, compression: Compression) -> Estimate:
@@ -190,6 +198,16 @@ def _estimate_output(output: int, request: LargeRequest, file: WindowFile, compr
 def worth_keeping(plan: TilePlan) -> bool:
     """Whether features save work: not if the windows of the integral's points are a small part of the picture."""
     return plan.integral_passes > 0 and (plan.points is None or plan.window_share > SMALL_WINDOW_SHARE)
+
+
+def _journal_bytes(model: Model, plan: TilePlan) -> int:
+    """Bytes of what the passes of one subject write down: z_0 at the points, or the moments of every tile and layer."""
+    layers = model.kernel_layers()
+    if plan.points is not None:
+        return plan.points * layers[0].query.in_features * torch.float32.itemsize
+    widths = ((layer.heads, layer.query.out_features // layer.heads) for layer in layers)
+    numbers = sum(heads * (width**2 + 2 * width) + 1 for heads, width in widths)
+    return plan.count * numbers * torch.float64.itemsize
 
 
 def _feature_bytes(model: Model, plan: TilePlan) -> int:

@@ -6,7 +6,7 @@ Values are not interpreted, only moved, so the camera's entries are kept bit for
 import io
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import BinaryIO, Literal, TypeAlias
 
@@ -19,6 +19,10 @@ _CHILDREN: Mapping[int, frozenset[int]] = MappingProxyType({IFD0: frozenset({EXI
 _TYPE_SIZE: Mapping[int, int] = MappingProxyType(
     {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
 )
+_NUMBER_SIZE: Mapping[int, int] = MappingProxyType(
+    {3: 2, 8: 2, **dict.fromkeys((4, 5, 9, 10, 11, 13), 4), **dict.fromkeys((12, 16, 17, 18), 8)}
+)
+"""Bytes of a number of each type; a fraction is two."""
 _LONG, _LONG8 = 4, 16
 
 
@@ -60,6 +64,19 @@ class Layout:
         """Everything before the pointer to the first directory."""
         mark = b"II" if self.order == "<" else b"MM"
         return mark + struct.pack(self.order + ("HHH" if self.big else "H"), *((43, 8, 0) if self.big else (42,)))
+
+
+def swapped(directory: Directory) -> Directory:
+    """The same values in the other byte order; bytes of no type, such as a maker's notes, stay."""
+    out: Directory = {}
+    for tag, item in directory.items():
+        if isinstance(item, Entry):
+            width = _NUMBER_SIZE.get(item.type, 1)
+            parts = (item.value[at : at + width][::-1] for at in range(0, len(item.value), width))
+            out[tag] = replace(item, value=b"".join(parts))
+        else:
+            out[tag] = swapped(item)
+    return out
 
 
 def as_stream(data: bytes | BinaryIO) -> BinaryIO:

@@ -105,7 +105,10 @@ def explain(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return f"damaged or cut short{_detail(error)}"
+    detail = _detail(error)
+    if "is not configured" in detail:  # libtiff lacks a decoder
+        return f"compressed in a way that this build of libvips does not read{detail}; convert it to deflate"
+    return f"damaged or cut short{detail}"
 
 
 def _detail(error: Exception) -> str:

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 from srno.errors import SRNOError
 from srno.files import ResultClaims, open_claims
-from srno.gigapixel.cluster import Cluster
+from srno.gigapixel.cluster import OUT_OF_MEMORY, Cluster, DeadWorkersError
 from srno.gigapixel.passes import Status
 from srno.progress import Progress
 from srno.upscaling.jobs import BatchPlan, Existing, Job, plan_batch
 from srno.upscaling.large import is_large
 from srno.upscaling.naming import parse_output
-from srno.upscaling.outcome import BatchProgress, NoProgress, Outcome, skipped
+from srno.upscaling.outcome import BatchProgress, NoProgress, Outcome, failed, skipped
 from srno.upscaling.room import check_outputs
 from srno.upscaling.sources import Source
 from srno.upscaling.steps import BatchSettings, Loading, attempt, compute, load, process
@@ -130,17 +130,23 @@ def overlapped(
 
 
 def spread(
-    jobs: list[Job], work: Callable[[Any, Job], Any], settings: Any, cluster: Cluster
-) -> Iterator[tuple[Job, Any]]:
-    """Yield every job and its result, work(settings, job) on some worker, in the order in which they are ready.
+    jobs: list[Job], work: Callable[[Any, Job], Outcome], settings: Any, cluster: Cluster
+) -> Iterator[tuple[Job, Outcome]]:
+    """Yield every job and its outcome, work(settings, job) on some worker, in the order in which they are ready.
 
-    Workers need the same files under the same names.
+    Workers need the same files under the same names. A picture on which workers die has failed, and does not stop the
+    others.
     """
     cluster.check_workers()
     shared = cluster.share(settings)
     futures = {cluster.client.submit(work, shared, _absolute(job), pure=False): job for job in jobs}
     for future, result in cluster.completed(list(futures)):
-        yield futures[future], result
+        job = futures[future]
+        try:
+            outcome = result()
+        except DeadWorkersError:
+            outcome = failed(job, OUT_OF_MEMORY)
+        yield job, outcome
 
 
 def _absolute(job: Job) -> Job:

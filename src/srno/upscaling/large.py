@@ -5,6 +5,7 @@ from collections.abc import Callable
 from srno.errors import SRNOError
 from srno.gigapixel.budget import in_memory_bytes, process_bytes, resident_bytes
 from srno.gigapixel.make import make_large
+from srno.gigapixel.ome import is_ome_tiff
 from srno.gigapixel.passes import Status
 from srno.gigapixel.prepare import LARGE_FORMATS, LargeRequest, LargeSettings
 from srno.imaging.formats import LARGE_CAPABILITIES, check_limits
@@ -27,7 +28,7 @@ def is_large(job: Job, upscaler: Upscaler, settings: LargeSettings) -> bool:
     if asked and job.format not in LARGE_FORMATS:
         flag = "--pyramid" if settings.pyramid else "--compression"
         raise SRNOError(f"{flag}: {job.format} is not written tile by tile; {TILED_FORMATS_ADVICE}")
-    if asked or job.format in LARGE_CAPABILITIES:
+    if asked or job.format in LARGE_CAPABILITIES or (job.format == "TIFF" and is_ome_tiff(job.output)):
         return True
     width, height = job.target.source
     whole = rows_first(job.target.whole)
