@@ -166,9 +166,8 @@ def disk_needs(
     journal = subjects * _journal_bytes(model, plan)
     taken = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     free = shutil.disk_usage(folder).free + taken
-    needed = Estimate(source + journal, source + journal) + _estimate_output(
-        output, request, file, container.compression
-    )
+    fixed = source + journal
+    needed = Estimate(fixed, fixed) + _estimate_output(output, request, file, container.compression)
     if needed.least > free:
         raise SRNOError(
             f"{request.output}: this needs {needed} on disk, "
@@ -177,7 +176,7 @@ def disk_needs(
     kept = (
         request.settings.cluster is None
         and worth_keeping(plan)
-        and 0 < features <= KEPT_SHARE * (free - source - journal - output)
+        and 0 < features <= KEPT_SHARE * (free - fixed - output)
     )
     return Needs(source, features, output, journal, kept, max(0, needed.likely - free))
 
