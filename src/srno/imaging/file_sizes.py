@@ -50,7 +50,7 @@ SCALE_EXPONENT = 0.5
 QUALITY_EXPONENT = 4.4
 """Lossy files grow with this power of the quality (JPEG, from 75 to 95)."""
 LEAST_SHARE = 0.3
-"""Share of the likely size that a result takes at least: of 135 results of nine photographs none took less than 0.36."""
+"""Share of the likely size that results take at least: none of 135 results of nine photographs took less than 0.36."""
 FLAT_DETAIL = 0.01
 """Detail of drawings and screenshots, which sources without compression may be."""
 
