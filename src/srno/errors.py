@@ -7,7 +7,7 @@ import importlib
 import operator
 from collections.abc import Mapping, Set
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 
 class SRNOError(ValueError):
@@ -46,5 +46,5 @@ def two_whole_numbers(values: Any) -> tuple[int, int]:
     """Two integers in a tuple, a list or an array; TypeError or ValueError for anything else, also without an order."""
     if isinstance(values, Set | Mapping):
         raise TypeError
-    first, second = (whole_number(value) for value in cast(Any, values))
+    first, second = (whole_number(value) for value in values)
     return first, second

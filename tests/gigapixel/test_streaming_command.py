@@ -12,6 +12,7 @@ import zarr
 from giga_pictures import random_picture
 
 from srno.cli import main
+from srno.gigapixel.journal import Journal
 from srno.imaging.picture import Picture, Samples
 from srno.imaging.read import read
 from srno.imaging.write import write
@@ -124,3 +125,24 @@ def test_impossible_requests_are_refused_before_any_work(tmp_path, tiny, capsys,
     assert run("in.png", "-m", tiny, *flags) == 1
     assert reason in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "cache") == ["in.png", "tiny.safetensors"]
+
+
+def test_an_interrupt_says_that_the_picture_can_be_resumed(
+    tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    write(random_picture((100, 120), 3), tmp_path / "in.tif", format="TIFF")
+    command = [tmp_path / "in.tif", "-o", tmp_path / "out.tif", "-m", tiny, "-s", "3", "--compression", "deflate"]
+    add = Journal.add
+
+    def interrupt(self: Journal, kind: str, key: tuple[int, ...], content: bytes = b"") -> None:
+        add(self, kind, key, content)
+        if kind not in ("job", "side"):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "add", interrupt)
+        assert run(*command) == 130
+    words = "srno: interrupted: what is done is kept; the same command with --resume continues\n"
+    assert capsys.readouterr().err.endswith(words)
+    assert run(*command, "--resume") == 0
+    assert read(tmp_path / "out.tif").size == (300, 360)

@@ -99,6 +99,7 @@ def test_exif_and_xmp_are_kept() -> None:
 @pytest.mark.parametrize("skipped", [b"", bytes(4), b"\0\0\0\6Exif\0\0"])
 def test_exif_is_found_after_the_bytes_to_skip(skipped: bytes) -> None:
     """The plugin, called by Pillow, leaves out the number of these bytes, which the format asks for."""
+    assert CAMERA is not None
     encoder = Encoder(mode="RGB", lossless=True)
     blocks = {"exif": skipped + CAMERA, "jumb": None, "xmp": None, "compress": False}
     assert read(encoder(noise(9, 14, 3).tobytes(), 14, 9, jpeg_encode=False, **blocks)).exif == CAMERA

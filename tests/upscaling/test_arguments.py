@@ -174,5 +174,6 @@ def test_output_keeps_exif_and_comes_from_files_only(model: Any, tmp_path: Path)
         ({"output": ""}, "output is empty"),
     ]
     for options, words in wrong:
+        every: dict[str, Any] = {"output": tmp_path / "other.jpg", "model": model, **options}
         with pytest.raises(srno.SRNOError, match=words):
-            srno.upscale(tmp_path / "in.jpg", **{"output": tmp_path / "other.jpg", "model": model, **options})
+            srno.upscale(tmp_path / "in.jpg", **every)

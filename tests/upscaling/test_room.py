@@ -57,7 +57,8 @@ def test_no_result_takes_less_than_the_least(tmp_path: Path, make: object):
     job = plan(path)
     assert job.target is not None
     large = enlarge_picture(read(path), job.target, Upscaler(model="light", precision="fp32"), 8, None)
-    for kind in (kind for kind, known in CAPABILITIES.items() if max(job.target.size) <= known.max_side):
+    kinds: list[Format] = [kind for kind, known in CAPABILITIES.items() if max(job.target.size) <= known.max_side]
+    for kind in kinds:
         estimate = estimate_result(plan(path, kind), None, None)
         write(large, tmp_path / "result", format=kind)
         taken = (tmp_path / "result").stat().st_size

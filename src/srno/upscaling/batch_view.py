@@ -8,6 +8,7 @@ from typing import Self
 
 from rich.progress import TaskID
 
+from srno.gigapixel.journal import Journal, journal_folder
 from srno.gigapixel.passes import Status
 from srno.upscaling.jobs import BatchPlan, Job
 from srno.upscaling.outcome import Outcome
@@ -101,17 +102,18 @@ class BatchView:
         self.job = self.current = None
 
     def _interrupted(self) -> str:
-        """Say how many pictures of several are done, and how to continue; empty for a single one."""
+        """Say how many pictures of several are done, and how to continue; empty if a single one starts again."""
+        waiting = [job for job in self.plan.jobs if job.source not in self.ended]
+        begun = any(job.output is not None and Journal.has_progress(journal_folder(job.output)) for job in waiting)
         if self.single:
-            return ""
+            return ": what is done is kept; the same command with --resume continues" if begun else ""
         done = self.counts["written"] + self.counts["skipped"]
         of = len(self.plan.jobs) + len(self.plan.skipped)
-        if any(job.overwrite for job in self.plan.jobs):
+        if any(job.overwrite for job in waiting):
             # Results of earlier runs cannot be told from new ones.
-            waiting = [job for job in self.plan.jobs if job.source not in self.ended]
-            advice = f"; the next is {waiting[0].source.name}, and the same command begins again" if waiting else ""
+            advice = f"; the next is {waiting[0].source.name}, and the same command begins again"
         else:
-            advice = "; the same command with --skip-existing continues"
+            advice = f"; the same command with --skip-existing{' --resume' if begun else ''} continues"
         return f": {done} of {of} pictures are done{advice}"
 
     def print(self, text: str) -> None:

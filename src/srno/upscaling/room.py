@@ -24,7 +24,7 @@ def estimate_result(job: Job, bits: int | None, quality: int | None) -> Estimate
     Nothing is expected of a job whose source is unreadable, of formats in many files, and of what is left of a picture
     that was interrupted: what is made tile by tile counts for itself.
     """
-    if job.target is None or job.kind is None or job.format not in CAPABILITIES:
+    if job.target is None or job.kind is None or job.format is None or job.format not in CAPABILITIES:
         return Estimate()
     if job.output is not None and journal_folder(job.output).exists():
         return Estimate()
