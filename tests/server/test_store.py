@@ -103,6 +103,18 @@ def test_an_offer_removes_no_value_that_was_put():
     assert (store.get("picture", str), store.get("block", str)) == ("picture", None)
 
 
+def test_a_picture_that_was_opened_beside_an_export_stays():
+    """The export holds almost all memory; tiles of the picture need some, and are offered."""
+    store = Store(100)
+    with store.reserve(95, "an export"):
+        store.put("picture", 1, 10)
+        with store.reserve(20, "a tile", strict=False):
+            store.offer("tile", 2, 3)
+        assert store.get("picture", int) == 1
+    store.offer("tile", 2, 3)
+    assert store.used + store.reserved == 13
+
+
 def test_work_waits_until_memory_is_given_back():
     store, asked, order = Store(BUDGET), threading.Event(), []
 

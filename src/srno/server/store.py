@@ -87,7 +87,7 @@ class Store:
             if not strict:
                 size = min(size, max(0, left - self._put_bytes()))
             self._reserved += size
-            self._make_room()
+            self._make_room(spare_put=not strict)
             return size
 
     def _give_back(self, size: int) -> None:
@@ -108,7 +108,7 @@ class Store:
             self._remove(key)
             if size <= self.budget - self._put_bytes():
                 self._insert(key, value, size)
-                self._make_room(newest=key)
+                self._make_room(newest=key, spare_put=True)
 
     def get(self, key: Hashable, kind: type[Value]) -> Value | None:
         """The value, marked as used now; None if it is not stored."""
@@ -130,11 +130,11 @@ class Store:
         self._entries[key] = (value, size)
         self._used += size
 
-    def _make_room(self, newest: Hashable = None) -> None:
-        """Remove values, but for the newest, until the budget is met."""
+    def _make_room(self, newest: Hashable = None, *, spare_put: bool = False) -> None:
+        """Remove values, but for the newest, and perhaps for those that were put, until the budget is met."""
         if self._used + self._reserved <= self.budget:
             return
-        removable = [key for key in self._entries if key != newest]
+        removable = [key for key in self._entries if key != newest and not (spare_put and key in self._put)]
         for key in sorted(removable, key=self._put.__contains__):  # stable: the least recently used first
             if self._used + self._reserved <= self.budget:
                 return
