@@ -166,8 +166,10 @@ def running_cluster(folder: Path, workers: int) -> Generator[tuple[str, list[int
                 try:
                     with Client(scheduler_file=str(file)) as client:
                         client.wait_for_workers(workers)
-                        address = client.scheduler.address
-                    yield address, [*with_descendants(scheduler.pid), *with_descendants(nannies.pid)]
+                    yield (
+                        json.loads(file.read_text())["address"],
+                        [*with_descendants(scheduler.pid), *with_descendants(nannies.pid)],
+                    )
                 finally:
                     nannies.terminate()
         finally:

@@ -55,7 +55,8 @@ def by_hand(path: Path) -> np.ndarray:
         side, channels = page.tilewidth, page.samplesperpixel
         columns = -(-page.imagewidth // side)
         out = np.zeros((-(-page.imagelength // side) * side, columns * side, channels), page.dtype)
-        for data, index in file.filehandle.read_segments(page.dataoffsets, page.databytecounts):
+        segments: Any = file.filehandle.read_segments(page.dataoffsets, page.databytecounts)
+        for data, index in segments:
             tile = np.frombuffer(decode(data), page.dtype).reshape(side, side, channels)
             y, x = (n * side for n in divmod(index, columns))
             out[y : y + side, x : x + side] = np.cumsum(tile, axis=1, dtype=page.dtype)

@@ -128,6 +128,10 @@ def test_pictures_of_a_folder_are_spread_over_workers(tmp_path, cluster, capsys)
     for number in range(3):
         one, many = (read(tmp_path / where / f"{number}.png").samples() for where in ("one", "many"))
         np.testing.assert_array_equal(one, many)
+    capsys.readouterr()
+    assert run([*command, "-o", str(tmp_path / "many"), *address, "--skip-existing"]) == 1
+    again = [json.loads(line)["status"] for line in capsys.readouterr().out.splitlines()]
+    assert sorted(again) == ["failed", "skipped", "skipped", "skipped"]
 
 
 def die_for_one(_: object, job: Job) -> Outcome:
@@ -204,7 +208,7 @@ def test_a_scheduler_that_is_lost_is_one_line_and_the_work_goes_on(tmp_path, cap
     ):
         with Client(scheduler_file=str(file), set_as_default=False) as client:
             client.wait_for_workers(1)
-            address = client.scheduler.address
+        address = json.loads(file.read_text())["address"]
 
         def kill_when_a_tile_is_written() -> None:
             while scheduler.poll() is None and not (journal_folder(output) / "result.tif").exists():

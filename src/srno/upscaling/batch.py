@@ -135,15 +135,25 @@ def spread(
     """Yield every job and its outcome, work(settings, job) on some worker, in the order in which they are ready.
 
     Workers need the same files under the same names. A picture on which workers die has failed, and does not stop the
-    others.
+    others. Dask blames all tasks that a dead worker had, also those that waited, so suspects are tried again alone.
     """
     cluster.check_workers()
     shared = cluster.share(settings)
-    futures = {cluster.client.submit(work, shared, _absolute(job), pure=False): job for job in jobs}
+
+    def submit(job: Job) -> Any:
+        return cluster.client.submit(work, shared, _absolute(job), pure=False)
+
+    futures, suspects = {submit(job): job for job in jobs}, list[Job]()
     for future, result in cluster.completed(list(futures)):
-        job = futures[future]
         try:
             outcome = result()
+        except DeadWorkersError:
+            suspects.append(futures[future])
+        else:
+            yield futures[future], outcome
+    for job in suspects:
+        try:
+            outcome = failed(job, OUT_OF_MEMORY) if len(suspects) == 1 else cluster.guarded(submit(job).result)
         except DeadWorkersError:
             outcome = failed(job, OUT_OF_MEMORY)
         yield job, outcome
