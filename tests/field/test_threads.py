@@ -7,48 +7,46 @@ import pytest
 import torch
 
 from small_models import CONFIGS, random_image, random_model
-from srno.field import field as field_module
 from srno.field.engine import Advance
 from srno.field.field import lift
-from srno.field.plan import Plan, plan_render
+from srno.field.plan import bands
 from srno.field.threads import run_in_threads
 
 
 @pytest.fixture(autouse=True)
 def three_threads(monkeypatch: pytest.MonkeyPatch):
-    """Let torch have three threads, and small outputs be worth as many."""
+    """Let torch have three threads, and small outputs have several bands."""
     before = torch.get_num_threads()
     torch.set_num_threads(3)
-    monkeypatch.setattr("srno.field.plan.SMALLEST_BAND", 100)
+    monkeypatch.setattr("srno.field.plan.BAND_POINTS", 100)
     yield
     torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("name", ["edsr", "edsr-nearest", "rdn"])
 @pytest.mark.parametrize("size", [(31, 47), (50, 11), (2, 600)])
-def test_bands_give_the_picture_of_one_thread(name: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch):
+def test_the_number_of_threads_does_not_change_the_picture(name: str, size: tuple[int, int]):
     field = lift(random_model(CONFIGS[name], dtype=torch.float32).eval(), random_image(13, 17)[0].float())
     integrals = field.integrate(size)
-    plans: list[Plan] = []
-
-    def record(*arguments: object) -> Plan:
-        plans.append(plan_render(*arguments))  # pyright: ignore[reportArgumentType]
-        return plans[-1]
-
-    monkeypatch.setattr(field_module, "plan_render", record)
-    in_bands = field.render(size, integrals=integrals)
-    assert plans[-1].threads == 3
+    by_three = field.render(size, integrals=integrals)
     torch.set_num_threads(1)
-    alone = field.render(size, integrals=integrals)
-    assert plans[-1].threads == 1
-    torch.testing.assert_close(in_bands, alone, rtol=0, atol=2e-5)
+    assert torch.equal(field.render(size, integrals=integrals), by_three)
 
 
-@pytest.mark.parametrize(("rows", "threads"), [(7, 3), (2, 3), (1, 1), (300, 2)])
-def test_bands_cover_every_row_once(rows: int, threads: int):
-    bands = Plan(64, 1, False, threads).bands(rows)
-    assert [row for band in bands for row in band] == list(range(rows))
-    assert len(bands) == min(rows, threads)
+@pytest.mark.parametrize("name", ["edsr", "rdn"])
+def test_bands_give_the_picture_of_one_pass(name: str, monkeypatch: pytest.MonkeyPatch):
+    field = lift(random_model(CONFIGS[name], dtype=torch.float32).eval(), random_image(13, 17)[0].float())
+    in_bands = field.render((31, 47))
+    monkeypatch.setattr("srno.field.plan.MOST_BANDS", 1)
+    torch.testing.assert_close(in_bands, field.render((31, 47)), rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize(("size", "count"), [((7, 100), 7), ((2, 600), 2), ((1, 1), 1), ((300, 200), 32), ((9, 40), 3)])
+def test_bands_cover_every_row_once(size: tuple[int, int], count: int):
+    found = bands(size, torch.device("cpu"))
+    assert [row for band in found for row in band] == list(range(size[0]))
+    assert len(found) == count
+    assert bands(size, torch.device("cuda")) == [range(size[0])]
 
 
 def test_each_task_has_one_core_and_progress_comes_to_the_caller():

@@ -124,8 +124,8 @@ def test_tiles_are_cancelled_when_the_client_disconnects(served, address, monkey
     tiles: list[Task[bytes]] = []
     submit = served.tile
 
-    def record(*arguments: Any) -> Task[bytes]:
-        tiles.append(submit(*arguments))
+    def record(*arguments: Any, **options: Any) -> Task[bytes]:
+        tiles.append(submit(*arguments, **options))
         return tiles[-1]
 
     monkeypatch.setattr(served, "tile", record)

@@ -11,7 +11,7 @@ from torch import Tensor
 from srno.errors import SRNOError
 from srno.field.encode import encode
 from srno.field.engine import Advance, Integrals, Passes, integrate, integrate_points, sum_moments
-from srno.field.plan import Plan, encoder_tile, plan_render, retry_in_smaller_pieces, retry_in_smaller_tiles
+from srno.field.plan import Plan, bands, encoder_tile, plan_render, retry_in_smaller_pieces, retry_in_smaller_tiles
 from srno.field.quadrature import Integral, golden_lattice, integral_points
 from srno.field.threads import run_in_threads
 from srno.machine import default_budget, parse_memory, release_memory
@@ -141,7 +141,7 @@ class Field:
 
     def _plan(self, sampling: Sampling) -> Plan:
         device = self.image.device
-        threads = torch.get_num_threads() if device.type == "cpu" else 1
+        threads = min(torch.get_num_threads(), len(bands(sampling.size, device)))
         return plan_render(self.model.footprint(), sampling, self.memory or default_budget(device), device, threads)
 
     def _batched_features(self) -> Tensor:
@@ -173,9 +173,8 @@ class Field:
             if plan.keep:
                 fill(whole, advance)
                 return out
-        bands = plan.bands(sampling.size[0])
-        passes = [Passes(partial(grid.chunks, plan.chunk, plan.strip, band), layers=known) for band in bands]
-        run_in_threads([partial(fill, each) for each in passes], advance)
+        chunks = (partial(grid.chunks, plan.chunk, plan.strip, band) for band in bands(sampling.size, out.device))
+        run_in_threads([partial(fill, Passes(each, layers=known)) for each in chunks], advance)
         return out
 
     def _grid(self, sampling: Sampling, cell_clip: bool) -> GridDecoder:

@@ -27,8 +27,10 @@ STRIP_VALUES = 1 << 22
 SHORTEST_STRIP = 16
 """Rows of a strip, unless memory is short: neighbouring strips project one or two rows twice."""
 SMALLEST_CHUNK = 64
-SMALLEST_BAND = 1 << 14
-"""Output points that are worth a thread of their own."""
+BAND_POINTS = 1 << 16
+"""Output points of a band, at least: three chunks for d_z = 48."""
+MOST_BANDS = 32
+"""Enough for the cores; neighbouring bands project one or two rows of the picture twice."""
 SMALLEST_TILE = 16
 """Pixels along a side of a tile of the encoder."""
 
@@ -43,13 +45,6 @@ class Plan:
     """Rows of the picture whose features are projected at once."""
     keep: bool
     """Whether z is kept between passes or recomputed."""
-    threads: int = 1
-    """Bands of rows that are computed at once when the integrals are known."""
-
-    def bands(self, rows: int) -> list[range]:
-        """Divide the rows of an output among the threads."""
-        edges = [rows * i // self.threads for i in range(self.threads + 1)]
-        return [range(top, bottom) for top, bottom in pairwise(edges) if top < bottom]
 
     def halved(self) -> "Plan":
         """The same work in smaller pieces, after the system has run out of memory."""
@@ -58,20 +53,33 @@ class Plan:
         return replace(self, chunk=self.chunk // 2, strip=max(1, self.strip // 2), keep=False)
 
 
+def bands(size: tuple[int, int], device: torch.device) -> list[range]:
+    """Divide the rows of an output into bands for the threads of a CPU: the same ones for any number of threads.
+
+    Products of another shape may differ in the last bit, so that the picture would depend on the number.
+    """
+    most = MOST_BANDS if device.type == "cpu" else 1
+    count = max(1, min(size[0], size[0] * size[1] // BAND_POINTS, most))
+    edges = [size[0] * i // count for i in range(count + 1)]
+    return [range(top, bottom) for top, bottom in pairwise(edges)]
+
+
 def plan_render(footprint: Footprint, sampling: Sampling, budget: int, device: torch.device, threads: int = 1) -> Plan:
-    """Plan a render within `budget` bytes in addition to the picture, its features and the output."""
-    threads = max(1, min(threads, sampling.size[0] * sampling.size[1] // SMALLEST_BAND))
+    """Plan a render within `budget` bytes in addition to the picture, its features and the output.
+
+    `threads` is the number of chunks that are computed at once.
+    """
     per_point = BYTES_PER_VALUE * footprint.point
     chunk = CHUNK_VALUES.get(device.type, GPU_CHUNK_VALUES) // footprint.width
     chunk = max(SMALLEST_CHUNK, min(chunk, budget // 4 // per_point // threads))
     if not footprint.column:
-        return Plan(chunk, sampling.lr[0], False, threads)
+        return Plan(chunk, sampling.lr[0], keep=False)
     per_row = BYTES_PER_VALUE * footprint.column * sampling.lr[1]
     within_cache = max(SHORTEST_STRIP, STRIP_VALUES // (footprint.column * sampling.lr[1]))
     strip = max(1, min(sampling.lr[0], within_cache, budget // 4 // per_row // threads))
     z = BYTES_PER_VALUE * footprint.latent * sampling.size[0] * sampling.size[1]
     keep = 0 < z <= budget - chunk * per_point - (strip + 1) * per_row
-    return Plan(chunk, strip, keep, threads)
+    return Plan(chunk, strip, keep)
 
 
 def encoder_tile(encoder: nn.Module, lr: tuple[int, int], budget: int) -> tuple[int, int]:

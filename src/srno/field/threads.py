@@ -17,13 +17,15 @@ from srno.field.engine import Advance
 
 
 def run_in_threads(tasks: Sequence[Callable[[Advance], None]], advance: Advance) -> None:
-    """Run the tasks at once, each with a function that it calls with the number of points it has finished.
+    """Run the tasks in as many threads as torch has.
 
-    These numbers go to `advance` in the calling thread. If that or a task raises, the other tasks stop at their next
-    report, and the error is raised here after the last one has stopped.
+    A task is called with a function that it calls with the number of points it has finished. These numbers go to
+    `advance` in the calling thread. If that or a task raises, the other tasks stop at their next report, and the error
+    is raised here after the last one has stopped.
     """
-    if len(tasks) == 1:
-        tasks[0](advance)
+    if len(tasks) == 1 or torch.get_num_threads() == 1:
+        for task in tasks:
+            task(advance)
         return
     reports: SimpleQueue[int | None] = SimpleQueue()
     stopped = Event()
@@ -35,7 +37,8 @@ def run_in_threads(tasks: Sequence[Callable[[Advance], None]], advance: Advance)
 
     def run(task: Callable[[Advance], None]) -> None:
         try:
-            task(report)
+            if not stopped.is_set():
+                task(report)
         except _StoppedTaskError:
             pass
         except BaseException:
