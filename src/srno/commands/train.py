@@ -13,7 +13,8 @@ from cyclopts.config import Dict
 
 from srno.commands.options import import_encoder, prepare_computing
 from srno.errors import SRNOError
-from srno.training.config import BUDGETS, CHANGEABLE, RECIPES, TrainConfig
+from srno.training.config import BUDGETS, CHANGEABLE, TrainConfig
+from srno.training.recipes import RECIPES
 
 if TYPE_CHECKING:
     from torch import nn
